@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bump allocation for data that dies together (a request, a query). gs_arena_alloc returns NULL when
+// the byte limit would be passed; everything is freed by gs_arena_finish or reused after _clear.
+#pragma once
+
+#include "base/slice.h"
+
+struct gs_arena_block;
+struct gs_arena {
+    struct gs_arena_block *head;
+    size_t used;
+    size_t limit; // bytes, 0: none
+};
+
+void *gs_arena_alloc(struct gs_arena *a, size_t size) GS_MUST_USE; // zeroed, 16-aligned
+char *gs_arena_strndup(struct gs_arena *a, const char *s, size_t n) GS_MUST_USE;
+void gs_arena_clear(struct gs_arena *a);
+void gs_arena_finish(struct gs_arena *a);

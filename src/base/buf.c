@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/buf.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+// Makes room for `more` bytes and the NUL. False when over the limit.
+static bool reserve(struct gs_buf *b, size_t more)
+{
+    size_t need;
+    if (__builtin_add_overflow(b->len, more, &need) || need == SIZE_MAX ||
+        (b->limit && need > b->limit)) {
+        b->overflow = true;
+        return false;
+    }
+    if (need + 1 <= b->cap)
+        return true;
+    size_t cap = b->cap ? b->cap : 64;
+    while (cap < need + 1)
+        cap = cap > SIZE_MAX / 2 ? need + 1 : cap * 2;
+    b->data = gs_realloc_array(b->data, cap, 1);
+    b->cap = cap;
+    return true;
+}
+
+void gs_buf_add(struct gs_buf *b, const void *data, size_t len)
+{
+    if (!reserve(b, len))
+        return;
+    if (len)
+        memcpy(b->data + b->len, data, len);
+    b->len += len;
+    b->data[b->len] = '\0';
+}
+
+void gs_buf_add_str(struct gs_buf *b, const char *s)
+{
+    gs_buf_add(b, s, strlen(s));
+}
+
+void gs_buf_add_slice(struct gs_buf *b, struct gs_slice s)
+{
+    gs_buf_add(b, s.data, s.len);
+}
+
+void gs_buf_add_char(struct gs_buf *b, char c)
+{
+    gs_buf_add(b, &c, 1);
+}
+
+void gs_buf_vaddf(struct gs_buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    if (n >= 0 && reserve(b, (size_t)n)) {
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void gs_buf_addf(struct gs_buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    gs_buf_vaddf(b, fmt, ap);
+    va_end(ap);
+}
+
+void gs_buf_add_u64(struct gs_buf *b, uint64_t v)
+{
+    char text[20];
+    size_t at = sizeof(text);
+    do {
+        text[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    gs_buf_add(b, text + at, sizeof(text) - at);
+}
+
+void gs_buf_clear(struct gs_buf *b)
+{
+    b->len = 0;
+    b->overflow = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+void gs_buf_consume(struct gs_buf *b, size_t n)
+{
+    if (n >= b->len) {
+        gs_buf_clear(b);
+        return;
+    }
+    memmove(b->data, b->data + n, b->len - n);
+    b->len -= n;
+    b->data[b->len] = '\0';
+}
+
+void gs_buf_finish(struct gs_buf *b)
+{
+    free(b->data);
+    *b = (struct gs_buf){.limit = b->limit};
+}
+
+char *gs_buf_take(struct gs_buf *b)
+{
+    char *text = b->data ? b->data : gs_strdup("");
+    *b = (struct gs_buf){.limit = b->limit};
+    return text;
+}
+
+struct gs_slice gs_buf_slice(const struct gs_buf *b)
+{
+    return (struct gs_slice){b->data, b->len};
+}

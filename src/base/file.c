@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret)
+{
+    GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return gs_error_errno(errno, "%s", path);
+    GS_AUTO_BUF struct gs_buf content = {.limit = max};
+    char chunk[8192];
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return gs_error_errno(errno, "reading %s", path);
+        if (n == 0)
+            break;
+        gs_buf_add(&content, chunk, (size_t)n);
+        if (content.overflow)
+            return gs_error_new(GS_ELIMIT, "%s: larger than %zu bytes", path, max);
+    }
+    gs_buf_add(&content, "", 0); // an empty file gives "" and not NULL
+    *ret = content;
+    content = (struct gs_buf){0};
+    return NULL;
+}
+
+static struct gs_error *write_all(int fd, const char *path, struct gs_slice content)
+{
+    while (content.len) {
+        ssize_t n = write(fd, content.data, content.len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return gs_error_errno(errno, "writing %s", path);
+        content = gs_slice_make(content.data + n, content.len - (size_t)n);
+    }
+    if (fsync(fd) < 0)
+        return gs_error_errno(errno, "syncing %s", path);
+    return NULL;
+}
+
+struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content)
+{
+    GS_AUTO_FREE char *temp = gs_format("%s.%d.tmp", path, (int)getpid());
+    GS_AUTO_CLOSE int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0)
+        return gs_error_errno(errno, "%s", temp);
+    struct gs_error *err = fchmod(fd, mode) < 0 ? gs_error_errno(errno, "%s", temp) : NULL;
+    if (!err)
+        err = write_all(fd, temp, content);
+    if (!err && rename(temp, path) < 0)
+        err = gs_error_errno(errno, "renaming %s to %s", temp, path);
+    if (err)
+        unlink(temp);
+    return err;
+}
+
+struct gs_error *gs_mkdir_p(const char *path, mode_t mode)
+{
+    GS_AUTO_FREE char *copy = gs_strdup(path);
+    for (char *at = copy + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+            return gs_error_errno(errno, "making the folder %s", copy);
+        *at = '/';
+    }
+    if (mkdir(copy, mode) < 0 && errno != EEXIST)
+        return gs_error_errno(errno, "making the folder %s", copy);
+    struct stat st;
+    if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
+        return gs_error_new(GS_EEXIST, "%s exists and is not a folder", path);
+    return NULL;
+}

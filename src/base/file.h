@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files: bounded reads, atomic writes, cleanup of descriptors.
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+// Reads all of a file (also of /proc) up to max bytes; more is GS_ELIMIT. ret->data is NUL-terminated.
+struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret);
+// Writes to a temporary file beside `path`, syncs and renames it: readers see the old or the new.
+struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content);
+struct gs_error *gs_mkdir_p(const char *path, mode_t mode);
+
+static inline void gs_closep(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+static inline void gs_fclosep(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
+#define GS_AUTO_CLOSE  GS_CLEANUP(gs_closep)
+#define GS_AUTO_FCLOSE GS_CLEANUP(gs_fclosep)

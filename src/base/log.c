@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+// The one process-wide state of the program beside the signal flag: where log lines go. Settings are
+// made before threads start; the lock guards the folding of repeats and the sink.
+static struct {
+    enum gs_log_level min_level;
+    enum gs_log_format format;
+    pthread_mutex_t lock;
+    void (*sink)(void *arg, const char *line, size_t len);
+    void *sink_arg;
+    uint64_t last_hash;
+    int64_t last_ns;
+    unsigned folded;
+} logger = {.min_level = GS_LOG_INFO, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format)
+{
+    logger.min_level = min_level;
+    logger.format = format;
+}
+
+struct gs_error *gs_log_configure_text(const char *level, const char *format)
+{
+    size_t l = 0;
+    while (l < GS_ARRAY_LEN(level_names) && !gs_streq(level, level_names[l]))
+        l++;
+    if (l == GS_ARRAY_LEN(level_names))
+        return gs_error_new(GS_EINVAL, "--log-level: \"%s\" is not one of debug, info, warn, error",
+                            level);
+    if (!gs_streq(format, "text") && !gs_streq(format, "json"))
+        return gs_error_new(GS_EINVAL, "--log-format: \"%s\" is not one of text, json", format);
+    gs_log_configure((enum gs_log_level)l, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
+    return NULL;
+}
+
+enum gs_log_level gs_log_level(void)
+{
+    return logger.min_level;
+}
+
+void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void *arg)
+{
+    pthread_mutex_lock(&logger.lock);
+    logger.sink = sink;
+    logger.sink_arg = arg;
+    pthread_mutex_unlock(&logger.lock);
+}
+
+static void add_json_string(struct gs_buf *out, const char *s)
+{
+    gs_buf_add_char(out, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            gs_buf_addf(out, "\\%c", c);
+        else if (c < 0x20)
+            gs_buf_addf(out, "\\u%04x", c);
+        else
+            gs_buf_add_char(out, (char)c);
+    }
+    gs_buf_add_char(out, '"');
+}
+
+static void add_line(struct gs_buf *out, enum gs_log_level level, const char *component,
+                     const char *message)
+{
+    char when[GS_RFC3339_SIZE];
+    gs_format_rfc3339_micro(gs_unix_us(), when);
+    if (logger.format == GS_LOG_JSON) {
+        gs_buf_addf(out, "{\"ts\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"msg\":", when,
+                    level_names[level], component);
+        add_json_string(out, message);
+        gs_buf_add_str(out, "}\n");
+        return;
+    }
+    gs_buf_addf(out, "%s %-5s %s: ", when, level_names[level], component);
+    for (const char *s = message; *s; s++) // one event stays one line
+        gs_buf_add_char(out, (unsigned char)*s < 0x20 ? ' ' : *s);
+    gs_buf_add_char(out, '\n');
+}
+
+static void emit(struct gs_slice text)
+{
+    if (logger.sink) {
+        logger.sink(logger.sink_arg, text.data, text.len);
+        return;
+    }
+    ssize_t ignored = write(STDERR_FILENO, text.data, text.len);
+    (void)ignored;
+}
+
+void gs_log(enum gs_log_level level, const char *component, const char *fmt, ...)
+{
+    if (level < logger.min_level)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *message = gs_vformat(fmt, ap);
+    va_end(ap);
+
+    GS_AUTO_BUF struct gs_buf out = {0};
+    uint64_t hash = (uint64_t)level;
+    for (const char *s = message; *s; s++)
+        hash = hash * 1099511628211u + (unsigned char)*s;
+
+    pthread_mutex_lock(&logger.lock);
+    int64_t now = gs_mono_ns();
+    if (hash == logger.last_hash && now - logger.last_ns < GS_NS_PER_SEC) {
+        logger.folded++;
+    } else {
+        if (logger.folded) {
+            GS_AUTO_FREE char *note = gs_format("last message repeated %u times", logger.folded);
+            add_line(&out, level, component, note);
+        }
+        add_line(&out, level, component, message);
+        logger.folded = 0;
+        logger.last_hash = hash;
+        logger.last_ns = now;
+        emit(gs_buf_slice(&out));
+    }
+    pthread_mutex_unlock(&logger.lock);
+}

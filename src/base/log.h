@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log lines on stderr, one an event, as text or JSON. Thread-safe: a line is written by one write().
+// Repeated identical messages of one component within a second are folded into a count.
+#pragma once
+
+#include "base/attr.h"
+#include "base/error.h"
+
+enum gs_log_level { GS_LOG_DEBUG, GS_LOG_INFO, GS_LOG_WARN, GS_LOG_ERROR };
+enum gs_log_format { GS_LOG_TEXT, GS_LOG_JSON };
+
+// Process-wide settings, made once before threads start.
+void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format);
+struct gs_error *gs_log_configure_text(const char *level, const char *format); // flag values
+enum gs_log_level gs_log_level(void);
+// Redirects lines to a sink (the live status block draws around them). NULL: stderr again.
+void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void *arg);
+
+// component: a short constant such as "kubelet".
+void gs_log(enum gs_log_level level, const char *component, const char *fmt, ...) GS_PRINTF(3, 4);
+
+#define gs_debug(component, ...) gs_log(GS_LOG_DEBUG, component, __VA_ARGS__)
+#define gs_info(component, ...)  gs_log(GS_LOG_INFO, component, __VA_ARGS__)
+#define gs_warn(component, ...)  gs_log(GS_LOG_WARN, component, __VA_ARGS__)
+#define gs_err(component, ...)   gs_log(GS_LOG_ERROR, component, __VA_ARGS__)

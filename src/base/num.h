@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checked, locale-independent numbers: the whole text must be the number, and it must fit.
+#pragma once
+
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <stdint.h>
+
+struct gs_error *gs_parse_i64(struct gs_slice s, int64_t min, int64_t max, int64_t *ret);
+struct gs_error *gs_parse_u64(struct gs_slice s, uint64_t max, uint64_t *ret);
+// Decimal and exponent forms, and Prometheus' Inf, +Inf, -Inf, NaN in any case. No hex floats.
+struct gs_error *gs_parse_double(struct gs_slice s, double *ret);
+
+// The shortest decimal text that reads back as the same double: "0.1", "1e+21", "NaN", "+Inf",
+// in the form of Go's strconv 'g' with exponent threshold 21 (what Prometheus prints).
+#define GS_DOUBLE_SIZE 40
+char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE]);

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/option.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slice.h"
+
+#define HELP_WIDTH  96
+#define HELP_INDENT 8
+
+static const struct gs_opt common_rows[] = {
+    {.name = "help", .alias = "h", .type = GS_OPT_BOOL, .help = "Print this help and exit.",
+     .offset = offsetof(struct gs_common_opts, help)},
+    {.name = "log-level", .env = "GPUSCALE_LOG_LEVEL", .arg = "LEVEL", .def = "info",
+     .type = GS_OPT_STRING, .help = "debug, info, warn or error.",
+     .offset = offsetof(struct gs_common_opts, log_level)},
+    {.name = "log-format", .env = "GPUSCALE_LOG_FORMAT", .arg = "FORMAT", .def = "text",
+     .type = GS_OPT_STRING, .help = "text or json, one line an event, on stderr.",
+     .offset = offsetof(struct gs_common_opts, log_format)},
+    {0},
+};
+
+static void list_add(struct gs_opt_list *list, const char *value)
+{
+    gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
+    list->items[list->len++] = value;
+}
+
+static struct gs_error *parse_bool(const char *text, bool *ret)
+{
+    static const char *const yes[] = {"true", "1", "yes"}, *const no[] = {"false", "0", "no"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(yes); i++) {
+        if (gs_streq(text, yes[i]) || gs_streq(text, no[i])) {
+            *ret = gs_streq(text, yes[i]);
+            return NULL;
+        }
+    }
+    return gs_error_new(GS_EINVAL, "\"%s\" is not true or false", text);
+}
+
+static struct gs_error *set_value(const struct gs_opt *opt, void *base, const char *text)
+{
+    void *at = (char *)base + opt->offset;
+    bool any = opt->min == 0 && opt->max == 0;
+    switch (opt->type) {
+    case GS_OPT_BOOL:
+        return parse_bool(text, at);
+    case GS_OPT_STRING:
+        *(const char **)at = text;
+        return NULL;
+    case GS_OPT_STRINGS:
+        list_add(at, text);
+        return NULL;
+    case GS_OPT_INT:
+        return gs_parse_i64(gs_slice_of(text), any ? INT64_MIN : opt->min,
+                            any ? INT64_MAX : opt->max, at);
+    case GS_OPT_DOUBLE:
+        return gs_parse_double(gs_slice_of(text), at);
+    case GS_OPT_DURATION:
+        return gs_parse_duration(gs_slice_of(text), at);
+    }
+    return NULL;
+}
+
+static bool opt_named(const struct gs_opt *opt, struct gs_slice name)
+{
+    return gs_slice_eq_str(name, opt->name) || (opt->alias && gs_slice_eq_str(name, opt->alias));
+}
+
+// The row and the struct that it writes to.
+static const struct gs_opt *find_opt(const struct gs_verb *verb, struct gs_slice name, void *opts,
+                                     struct gs_common_opts *common, void **ret_base)
+{
+    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+        if (opt_named(o, name)) {
+            *ret_base = opts;
+            return o;
+        }
+    }
+    for (const struct gs_opt *o = common_rows; o->name; o++) {
+        if (opt_named(o, name)) {
+            *ret_base = common;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static struct gs_error *unknown_flag(const struct gs_verb *verb, const char *written,
+                                     struct gs_slice name)
+{
+    const char *names[256];
+    size_t n = 0;
+    for (const struct gs_opt *o = verb->opts; o && o->name && n < GS_ARRAY_LEN(names); o++)
+        names[n++] = o->name;
+    for (const struct gs_opt *o = common_rows; o->name && n < GS_ARRAY_LEN(names); o++)
+        names[n++] = o->name;
+    GS_AUTO_FREE char *word = gs_slice_dup(name);
+    const char *near = gs_suggest(word, names, n);
+    if (near)
+        return gs_error_new(GS_EINVAL, "unknown flag %s; did you mean --%s?", written, near);
+    return gs_error_new(GS_EINVAL, "unknown flag %s; see gpuscale %s --help", written, verb->name);
+}
+
+static struct gs_error *apply_defaults(const struct gs_opt *rows, void *base)
+{
+    for (const struct gs_opt *o = rows; o && o->name; o++) {
+        const char *env = o->env ? getenv(o->env) : NULL;
+        const char *text = env && *env ? env : o->def;
+        if (!text)
+            continue;
+        struct gs_error *err = set_value(o, base, text);
+        if (err && text == env)
+            return gs_error_wrap(err, "environment variable %s", o->env);
+        if (err)
+            return gs_error_wrap(err, "default of --%s", o->name);
+    }
+    return NULL;
+}
+
+// One flag at argv[*i]; moves *i over a separate value.
+static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **argv, int *i,
+                                   void *opts, struct gs_common_opts *common)
+{
+    const char *written = argv[*i];
+    const char *name = written + (written[1] == '-' ? 2 : 1);
+    const char *equals = strchr(name, '=');
+    struct gs_slice key = gs_slice_make(name, equals ? (size_t)(equals - name) : strlen(name));
+    void *base;
+    const struct gs_opt *o = find_opt(verb, key, opts, common, &base);
+    if (!o)
+        return unknown_flag(verb, written, key);
+    const char *value = equals ? equals + 1 : NULL;
+    if (!value && o->type == GS_OPT_BOOL)
+        value = "true";
+    if (!value && ++*i < argc)
+        value = argv[*i];
+    if (!value)
+        return gs_error_new(GS_EINVAL, "--%s needs a value: %s", o->name, o->arg ? o->arg : "VALUE");
+    struct gs_error *err = set_value(o, base, value);
+    return err ? gs_error_wrap(err, "--%s", o->name) : NULL;
+}
+
+static struct gs_error *check_arg_count(const struct gs_verb *verb, int n)
+{
+    if (n < verb->min_args)
+        return gs_error_new(GS_EINVAL, "%s: too few arguments; usage: gpuscale %s %s", verb->name,
+                            verb->name, verb->args ? verb->args : "");
+    if (verb->max_args >= 0 && n > verb->max_args)
+        return gs_error_new(GS_EINVAL, "%s: too many arguments; usage: gpuscale %s %s", verb->name,
+                            verb->name, verb->args ? verb->args : "[FLAGS]");
+    return NULL;
+}
+
+struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **argv, void *ret_opts,
+                                  struct gs_common_opts *ret_common, int *ret_argc)
+{
+    memset(ret_opts, 0, verb->opts_size);
+    memset(ret_common, 0, sizeof(*ret_common));
+    struct gs_error *err = apply_defaults(common_rows, ret_common);
+    if (!err)
+        err = apply_defaults(verb->opts, ret_opts);
+    int n = 0;
+    bool flags_end = false;
+    for (int i = 0; i < argc && !err; i++) {
+        if (flags_end || argv[i][0] != '-' || argv[i][1] == '\0')
+            argv[n++] = argv[i];
+        else if (gs_streq(argv[i], "--"))
+            flags_end = true;
+        else
+            err = parse_flag(verb, argc, argv, &i, ret_opts, ret_common);
+    }
+    if (!err && !ret_common->help)
+        err = check_arg_count(verb, n);
+    if (err)
+        return err;
+    *ret_argc = n;
+    return NULL;
+}
+
+void gs_options_finish(const struct gs_verb *verb, void *opts)
+{
+    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+        if (o->type == GS_OPT_STRINGS)
+            free(((struct gs_opt_list *)(void *)((char *)opts + o->offset))->items);
+    }
+}
+
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+    int column = 0;
+    while (*text) {
+        if (*text == '\n') {
+            fputc('\n', out);
+            column = 0;
+            text++;
+            continue;
+        }
+        size_t word = strcspn(text, " \n");
+        if (column && column + 1 + (int)word > HELP_WIDTH) {
+            fputc('\n', out);
+            column = 0;
+        }
+        column += column ? fprintf(out, " %.*s", (int)word, text)
+                         : fprintf(out, "%*s%.*s", indent, "", (int)word, text);
+        text += word;
+        while (*text == ' ')
+            text++;
+    }
+    fputc('\n', out);
+}
+
+static void print_opt(FILE *out, const struct gs_opt *o)
+{
+    fprintf(out, "  --%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+    if (o->alias)
+        fprintf(out, ", -%s%s", o->alias[1] ? "-" : "", o->alias);
+    if (o->def && *o->def)
+        fprintf(out, "  (default %s)", o->def);
+    if (o->env)
+        fprintf(out, "  [%s]", o->env);
+    fputc('\n', out);
+    print_wrapped(out, o->help, HELP_INDENT);
+}
+
+static void print_group(FILE *out, const struct gs_opt *rows, const char *group)
+{
+    bool headed = false;
+    for (const struct gs_opt *o = rows; o && o->name; o++) {
+        const char *own = o->group ? o->group : "Flags";
+        if (!gs_streq(own, group))
+            continue;
+        if (!headed)
+            fprintf(out, "\n%s:\n", group);
+        headed = true;
+        print_opt(out, o);
+    }
+}
+
+void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE *out)
+{
+    fprintf(out, "%s %s: %s\n\nUsage: %s %s [FLAGS]%s%s\n", program, verb->name, verb->summary,
+            program, verb->name, verb->args ? " " : "", verb->args ? verb->args : "");
+    if (verb->description) {
+        fputc('\n', out);
+        print_wrapped(out, verb->description, 0);
+    }
+    print_group(out, verb->opts, "Flags");
+    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+        bool first = o->group != NULL;
+        for (const struct gs_opt *p = verb->opts; first && p < o; p++)
+            first = !gs_streq(p->group, o->group);
+        if (first)
+            print_group(out, verb->opts, o->group);
+    }
+    fprintf(out, "\nFlags of every verb:\n");
+    for (const struct gs_opt *o = common_rows; o->name; o++)
+        print_opt(out, o);
+    if (verb->examples)
+        fprintf(out, "\nExamples:\n%s\n", verb->examples);
+}
+
+void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out)
+{
+    fprintf(out, "Usage: %s VERB [FLAGS] [ARGUMENTS]\n\nVerbs:\n", program);
+    for (; *verbs; verbs++)
+        if ((*verbs)->summary)
+            fprintf(out, "  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
+    fprintf(out, "\n%s VERB --help tells all about one.\n", program);
+}
+
+// Levenshtein distance, capped word length.
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    size_t row[64];
+    if (na >= 64 || nb >= 64)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *gs_suggest(const char *word, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2; // about one slip in three letters
+    for (size_t i = 0; i < n; i++) {
+        size_t d = edit_distance(word, candidates[i]);
+        if (d < best_distance) {
+            best_distance = d;
+            best = candidates[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs and their flags as constant tables: one row parses, checks, documents and defaults a flag, so
+// that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x value, bare
+// boolean --name, --name=false, and "--" to end the flags. Precedence: flag, environment, default.
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum gs_opt_type {
+    GS_OPT_BOOL,     // bool
+    GS_OPT_STRING,   // const char *, NULL when absent without default
+    GS_OPT_STRINGS,  // struct gs_opt_list, repeatable
+    GS_OPT_INT,      // int64_t, within min..max (both 0: any)
+    GS_OPT_DOUBLE,   // double
+    GS_OPT_DURATION, // int64_t nanoseconds
+};
+
+struct gs_opt_list {
+    const char **items;
+    size_t len, cap;
+};
+
+struct gs_opt {
+    const char *name;     // without dashes
+    const char *alias;    // second long name, or a single letter for -x; NULL
+    const char *env;      // environment variable, NULL
+    const char *arg;      // placeholder in the help: "FILE"; NULL for booleans
+    const char *def;      // default as text, parsed like a value; NULL: zero
+    const char *help;     // one or more sentences; wrapped by the printer
+    enum gs_opt_type type;
+    size_t offset;        // into the verb's option struct
+    int64_t min, max;     // GS_OPT_INT
+    const char *group;    // heading in the help; NULL: "Flags"
+};
+
+// A verb of the program. `opts` ends with a row whose name is NULL.
+struct gs_verb {
+    const char *name;
+    const char *args;        // positional part of the usage line: "[FILE]…"; NULL: none
+    const char *summary;     // one line for the list of verbs
+    const char *description; // paragraphs for --help
+    const char *examples;    // lines for --help; NULL
+    const struct gs_opt *opts;
+    size_t opts_size; // sizeof the option struct
+    int min_args, max_args; // positional arguments; max -1: any number
+    // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
+    // may be set (printed by main: exit 2 for GS_EINVAL, else 1).
+    struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
+};
+
+// Flags that every verb has: --help, --log-level, --log-format.
+struct gs_common_opts {
+    bool help;
+    const char *log_level;
+    const char *log_format;
+};
+
+// Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to argv[0..*ret_argc).
+struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **argv, void *ret_opts,
+                                  struct gs_common_opts *ret_common, int *ret_argc);
+void gs_options_finish(const struct gs_verb *verb, void *opts); // frees lists
+void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE *out);
+void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out);
+
+// The candidate closest to `word` by edit distance, NULL when none is near. n may be 0.
+const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

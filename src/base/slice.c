@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/slice.h"
+
+#include "base/mem.h"
+
+bool gs_slice_starts(struct gs_slice s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.len >= n && memcmp(s.data, prefix, n) == 0;
+}
+
+bool gs_slice_ends(struct gs_slice s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return s.len >= n && memcmp(s.data + s.len - n, suffix, n) == 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct gs_slice gs_slice_trim(struct gs_slice s)
+{
+    while (s.len && is_blank(s.data[0])) {
+        s.data++;
+        s.len--;
+    }
+    while (s.len && is_blank(s.data[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+struct gs_slice gs_slice_cut(struct gs_slice *s, char sep)
+{
+    struct gs_slice head = *s;
+    const char *at = s->len ? memchr(s->data, sep, s->len) : NULL;
+    if (!at) {
+        *s = (struct gs_slice){NULL, 0};
+        return head;
+    }
+    head.len = (size_t)(at - s->data);
+    s->data = at + 1;
+    s->len -= head.len + 1;
+    return head;
+}
+
+char *gs_slice_dup(struct gs_slice s)
+{
+    return gs_strndup(s.data, s.len);
+}
+
+bool gs_streq(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool gs_starts(const char *s, const char *prefix)
+{
+    return s && gs_slice_starts(gs_slice_of(s), prefix);
+}
+
+bool gs_ends(const char *s, const char *suffix)
+{
+    return s && gs_slice_ends(gs_slice_of(s), suffix);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A length-carrying view of bytes that somebody else owns. Not NUL-terminated.
+#pragma once
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct gs_slice {
+    const char *data;
+    size_t len;
+};
+
+#define GS_SLICE(lit) ((struct gs_slice){(lit), sizeof(lit) - 1}) // string literals only
+#define GS_SLICE_FMT  "%.*s"                                     // with GS_SLICE_ARG
+#define GS_SLICE_ARG(s) (int)(s).len, (s).data
+
+static inline struct gs_slice gs_slice_of(const char *s) // NULL gives the empty slice
+{
+    return (struct gs_slice){s, s ? strlen(s) : 0};
+}
+
+static inline struct gs_slice gs_slice_make(const void *data, size_t len)
+{
+    return (struct gs_slice){data, len};
+}
+
+static inline bool gs_slice_eq(struct gs_slice a, struct gs_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static inline bool gs_slice_eq_str(struct gs_slice a, const char *b)
+{
+    return gs_slice_eq(a, gs_slice_of(b));
+}
+
+bool gs_slice_starts(struct gs_slice s, const char *prefix);
+bool gs_slice_ends(struct gs_slice s, const char *suffix);
+struct gs_slice gs_slice_trim(struct gs_slice s); // ASCII blanks, tabs, CR, LF off both ends
+// Cuts the part before the first `sep` off *s and returns it; *s becomes what follows. Without a
+// `sep` returns all of *s and leaves {NULL, 0}. Loop while s.data.
+struct gs_slice gs_slice_cut(struct gs_slice *s, char sep);
+char *gs_slice_dup(struct gs_slice s) GS_MUST_USE; // NUL-terminated copy
+
+// NULL-tolerant comparisons of C strings.
+bool gs_streq(const char *a, const char *b);
+bool gs_starts(const char *s, const char *prefix);
+bool gs_ends(const char *s, const char *suffix);

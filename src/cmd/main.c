@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "cmd/verbs.h"
+
+#include <signal.h>
+
+enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
+
+static const struct gs_verb *const verbs[] = {
+    &verb_version,
+    NULL,
+};
+
+static int fail(struct gs_error *err)
+{
+    int code = gs_error_code(err) == GS_EINVAL ? EXIT_USAGE : EXIT_RUN_TIME;
+    fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
+    gs_error_free(err);
+    return code;
+}
+
+static int run_verb(const struct gs_verb *verb, int argc, char **argv)
+{
+    GS_AUTO_FREE void *opts = gs_alloc(verb->opts_size);
+    struct gs_common_opts common;
+    int n_args = 0, code = 0;
+    struct gs_error *err = gs_options_parse(verb, argc, argv, opts, &common, &n_args);
+    if (!err && common.help) {
+        gs_options_print_help(verb, "gpuscale", stdout);
+        return 0;
+    }
+    if (!err)
+        err = gs_log_configure_text(common.log_level, common.log_format);
+    if (!err)
+        err = verb->run(opts, n_args, argv, &code);
+    gs_options_finish(verb, opts);
+    return err ? fail(err) : code;
+}
+
+static int unknown_verb(const char *word)
+{
+    const char *names[GS_ARRAY_LEN(verbs)];
+    size_t n = 0;
+    for (; verbs[n]; n++)
+        names[n] = verbs[n]->name;
+    const char *near = gs_suggest(word, names, n);
+    fprintf(stderr, "gpuscale: unknown verb \"%s\"%s%s%s\n", word, near ? "; did you mean \"" : "",
+            near ? near : "", near ? "\"?" : "; see gpuscale --help");
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2 || gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") ||
+        gs_streq(argv[1], "help")) {
+        gs_options_print_verbs(verbs, "gpuscale", argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : 0;
+    }
+    const char *word = gs_streq(argv[1], "--version") ? "version" : argv[1];
+    for (size_t i = 0; verbs[i]; i++)
+        if (gs_streq(word, verbs[i]->name))
+            return run_verb(verbs[i], argc - 2, argv + 2);
+    return unknown_verb(word);
+}

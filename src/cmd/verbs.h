@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the program, one file each in this folder.
+#pragma once
+
+#include "base/option.h"
+
+extern const struct gs_verb verb_version;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers over jansson: bounded parsing with positions, path look-up, comparison, canonical output.
+// Ownership follows jansson: functions named _get_ return borrowed references, others a new one.
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GS_JSON_MAX_DEPTH 200
+
+static inline void gs_json_decrefp(json_t **j)
+{
+    json_decref(*j);
+}
+#define GS_AUTO_JSON GS_CLEANUP(gs_json_decrefp)
+
+// Errors name line and column. Duplicate keys are refused when `strict`.
+struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret);
+// Compact, one line, keys in insertion order, "/" not escaped.
+void gs_json_dump(const json_t *j, struct gs_buf *out);
+void gs_json_dump_pretty(const json_t *j, struct gs_buf *out); // 2-space indent, as kubectl -o json
+
+// Walks object members: gs_json_get(obj, "spec", "template", NULL). Absent or not an object: NULL.
+json_t *gs_json_get(const json_t *j, ...) __attribute__((sentinel));
+const char *gs_json_str(const json_t *j, ...) __attribute__((sentinel));  // NULL when not a string
+int64_t gs_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
+bool gs_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
+// Sets a member at a path of objects, making the objects on the way. Steals value.
+void gs_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
+void gs_json_del(json_t *j, ...) __attribute__((sentinel));
+
+void gs_json_set_str(json_t *obj, const char *key, const char *value); // NULL value: removes the key
+void gs_json_set_int(json_t *obj, const char *key, int64_t value);
+void gs_json_set_bool(json_t *obj, const char *key, bool value);
+// printf into a JSON string.
+json_t *gs_json_strf(const char *fmt, ...) GS_PRINTF(1, 2);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML 1.1/1.2 streams to JSON values, the way kubectl reads manifests (a JSON file is YAML too):
+// multi-document, anchors resolved under a size limit, duplicate keys refused, positions kept.
+#pragma once
+
+#include "codec/json.h"
+
+struct gs_yaml_doc {
+    json_t *value;
+    int line; // 1-based line where the document starts
+};
+
+struct gs_yaml_docs {
+    struct gs_yaml_doc *items;
+    size_t len, cap;
+};
+
+// name: what errors call the input ("file.yaml"); errors read "file.yaml:12:3: message".
+// Empty documents are skipped.
+struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret);
+struct gs_error *gs_yaml_load_file(const char *path, struct gs_yaml_docs *ret);
+void gs_yaml_docs_finish(struct gs_yaml_docs *docs);

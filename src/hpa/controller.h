@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
+// scales, status and events. Works on any Kubernetes API through kube_client.
+#pragma once
+
+#include "hpa/hpa.h"
+#include "kube/cache.h"
+
+struct hpa_controller;
+
+struct hpa_controller_config {
+    int64_t sync_period_ms; // 15000
+    struct hpa_config decide;
+};
+
+// Called after each pass over an HPA, for the status block and the timeline. Borrowed.
+typedef void (*hpa_observer)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
+
+struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
+                                          struct kube_cache *pods,
+                                          const struct hpa_controller_config *cfg);
+void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
+void hpa_controller_start(struct hpa_controller *c);
+void hpa_controller_free(struct hpa_controller *c);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// HorizontalPodAutoscaler objects of every API version (v1, v2beta1, v2beta2, v2): conversion to and
+// from v2, which is what is stored, defaulting and validation with Kubernetes' field errors.
+#pragma once
+
+#include "kube/status.h"
+
+// In place of the object's own version. Returns a new v2 object.
+struct gs_error *hpa_to_v2(const json_t *obj, json_t **ret);
+// version: "v1", "v2beta1", "v2beta2", "v2".
+struct gs_error *hpa_from_v2(const json_t *v2, const char *version, json_t **ret);
+void hpa_default(json_t *v2);
+void hpa_validate(const json_t *v2, struct kube_field_errors *errors);

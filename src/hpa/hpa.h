@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HorizontalPodAutoscaler decision as a pure function: (spec, observation, history, now) in,
+// decision with explanation out. Controller, replay, what-if and tests all call hpa_decide().
+// Follows kube-controller-manager's algorithm: doubles for ratios, int64 milli-units for values.
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "codec/json.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hpa_metric_type {
+    HPA_METRIC_RESOURCE,
+    HPA_METRIC_CONTAINER_RESOURCE,
+    HPA_METRIC_PODS,
+    HPA_METRIC_OBJECT,
+    HPA_METRIC_EXTERNAL,
+    HPA_METRIC_UNKNOWN,
+};
+
+enum hpa_target_type { HPA_TARGET_VALUE, HPA_TARGET_AVERAGE_VALUE, HPA_TARGET_UTILIZATION };
+
+struct hpa_metric_spec {
+    enum hpa_metric_type type;
+    const char *type_text;       // as written
+    const char *name;            // metric or resource name
+    const char *container;       // ContainerResource
+    const json_t *selector;      // metric.selector (LabelSelector) or NULL
+    const char *object_kind, *object_name, *object_api_version; // Object
+    enum hpa_target_type target; // by what is set, as the controller looks at it
+    bool has_value, has_average_value, has_utilization;
+    int64_t value, average_value; // milli
+    int32_t utilization;          // percent
+};
+
+enum hpa_select { HPA_SELECT_MAX, HPA_SELECT_MIN, HPA_SELECT_DISABLED };
+struct hpa_policy {
+    bool percent; // else pods
+    int32_t value;
+    int32_t period_seconds;
+};
+struct hpa_rules {
+    int32_t window_seconds; // -1: not set (controller default)
+    enum hpa_select select;
+    struct hpa_policy *policies;
+    size_t n_policies;
+    bool has_tolerance;
+    double tolerance;
+};
+
+// Parsed autoscaling/v2 spec. Strings point into `object`, of which it holds a reference.
+struct hpa_spec {
+    json_t *object;
+    const char *ns, *name, *uid;
+    const char *target_api_version, *target_kind, *target_name;
+    bool has_min;
+    int32_t min_replicas, max_replicas;
+    struct hpa_metric_spec *metrics;
+    size_t n_metrics;
+    bool has_behavior;
+    struct hpa_rules up, down;
+};
+
+struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
+void hpa_spec_finish(struct hpa_spec *s);
+
+// --- what was observed ---
+enum hpa_pod_phase { HPA_POD_PENDING, HPA_POD_RUNNING, HPA_POD_SUCCEEDED, HPA_POD_FAILED, HPA_POD_UNKNOWN };
+enum hpa_tri { HPA_ABSENT, HPA_TRUE, HPA_FALSE, HPA_TRI_UNKNOWN };
+struct hpa_pod {
+    const char *name;
+    enum hpa_pod_phase phase;
+    bool deleting;
+    enum hpa_tri ready;            // the Ready condition
+    int64_t ready_transition_ms;   // its lastTransitionTime
+    bool has_start_time;
+    int64_t start_time_ms;
+    // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
+    const int64_t *requests_milli; // n_metrics entries or NULL
+};
+struct hpa_sample {
+    const char *pod;  // Pods and Resource metrics: described object's name; else NULL
+    int64_t value;    // milli
+    int64_t timestamp_ms;
+    int64_t window_ms; // 0: 60 s
+};
+struct hpa_metric_observation {
+    const struct hpa_sample *samples;
+    size_t n_samples;
+    // Non-NULL: the metric could not be had. The innermost error text, as the metrics client words it.
+    const char *error;
+};
+struct hpa_observation {
+    bool scale_found;
+    const char *scale_error;      // when !scale_found
+    int32_t spec_replicas, status_replicas;
+    const char *selector;         // scale.status.selector
+    const char *selector_error;   // not parsable
+    const char *ambiguous_with;   // "[NS/A NS/B]" or NULL
+    const struct hpa_pod *pods;   // all pods that match the selector
+    size_t n_pods;
+    const struct hpa_metric_observation *metrics; // n_metrics entries
+    bool scaled_to_zero;          // status condition ScaledToZero is True
+    bool has_scaled_to_zero;      // status condition is there at all
+};
+
+// --- settings and memory ---
+struct hpa_config {
+    int64_t downscale_window_ms;  // 300000
+    double tolerance;             // 0.1
+    int64_t cpu_init_period_ms;   // 300000
+    int64_t readiness_delay_ms;   // 30000
+    bool scale_to_zero;           // gate HPAScaleToZero
+};
+struct hpa_config hpa_config_default(void);
+
+// Recommendations and scale events of one HPA. Made empty; hpa_decide() records recommendations,
+// hpa_history_scaled() the event of a successful write.
+struct hpa_history;
+struct hpa_history *hpa_history_new(void);
+void hpa_history_free(struct hpa_history *h);
+void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from, int32_t to,
+                        int64_t now_ms);
+
+// --- the decision ---
+struct hpa_condition {
+    const char *type, *status, *reason;
+    char *message;
+};
+struct hpa_event {
+    bool warning;
+    const char *reason;
+    char *message;
+};
+struct hpa_metric_result {
+    bool ok;
+    bool has_value, has_average_value, has_utilization; // what status.currentMetrics shows
+    int64_t value, average_value;
+    int32_t utilization;
+    int32_t proposal;
+    double ratio;
+    size_t n_ready, n_unready, n_missing, n_ignored;
+    char *description; // "pods metric X"
+    char *explanation; // one line for people: samples, average, target, ratio, tolerance, proposal
+};
+struct hpa_decision {
+    bool rescale;         // desired differs from current: write the scale
+    int32_t current, desired;
+    int32_t proposal;     // raw result of the metrics, before windows and limits; -1: none
+    char *reason;         // "pods metric X above target", "All metrics below target", …
+    struct hpa_condition *conditions; // the ones touched in this pass, in order
+    size_t n_conditions;
+    struct hpa_event *events;         // Warning events of this pass
+    size_t n_events;
+    struct hpa_metric_result *metrics; // n_metrics entries when metrics were computed, else NULL
+    size_t n_metrics;
+    char *explanation;    // what clamped it, in one line
+    int64_t decided_ms;
+};
+void hpa_decision_finish(struct hpa_decision *d);
+
+void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
+                struct hpa_decision *ret);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed-by-path client of a Kubernetes API, over any http_client (TLS to a cluster, or the in-process
+// loopback to the embedded API: callers cannot tell which). Asynchronous, on the loop's thread.
+#pragma once
+
+#include "codec/json.h"
+#include "net/http_client.h"
+
+struct kube_client;
+struct kube_request;
+
+// A resource of the API: group "" for core.
+struct kube_gvr {
+    const char *group, *version, *resource;
+};
+#define KUBE_PODS        ((struct kube_gvr){"", "v1", "pods"})
+#define KUBE_SERVICES    ((struct kube_gvr){"", "v1", "services"})
+#define KUBE_ENDPOINTS   ((struct kube_gvr){"", "v1", "endpoints"})
+#define KUBE_NODES       ((struct kube_gvr){"", "v1", "nodes"})
+#define KUBE_NAMESPACES  ((struct kube_gvr){"", "v1", "namespaces"})
+#define KUBE_EVENTS      ((struct kube_gvr){"", "v1", "events"})
+#define KUBE_CONFIGMAPS  ((struct kube_gvr){"", "v1", "configmaps"})
+#define KUBE_DEPLOYMENTS ((struct kube_gvr){"apps", "v1", "deployments"})
+#define KUBE_REPLICASETS ((struct kube_gvr){"apps", "v1", "replicasets"})
+#define KUBE_HPAS        ((struct kube_gvr){"autoscaling", "v2", "horizontalpodautoscalers"})
+#define KUBE_LEASES      ((struct kube_gvr){"coordination.k8s.io", "v1", "leases"})
+
+// client is borrowed and must outlive the kube_client.
+struct kube_client *kube_client_new(struct http_client *client);
+void kube_client_free(struct kube_client *c);
+
+// status 0 and err set: the transfer failed. Else the HTTP status and the parsed body (borrowed for
+// the call; take a reference to keep it). For status >= 400 err is set too, with the Status message
+// (GS_ENOTFOUND 404, GS_EEXIST / GS_ECONFLICT 409, GS_EPERM 401 and 403, GS_EINVAL 400 and 422).
+// err is owned by the callee.
+typedef void (*kube_done)(void *arg, int status, json_t *body, struct gs_error *err);
+
+struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,
+                              const char *name, const char *subresource, kube_done cb, void *arg);
+// query: encoded extra parameters such as "labelSelector=a%3Db", NULL for none.
+struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const char *ns,
+                               const char *query, kube_done cb, void *arg);
+struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const json_t *obj, kube_done cb, void *arg);
+// PUT; subresource "status", "scale" or NULL. A stale metadata.resourceVersion gives 409.
+struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const char *name, const char *subresource, const json_t *obj,
+                                 kube_done cb, void *arg);
+// content_type: KUBE_MERGE_PATCH …
+#define KUBE_MERGE_PATCH     "application/merge-patch+json"
+#define KUBE_STRATEGIC_PATCH "application/strategic-merge-patch+json"
+#define KUBE_JSON_PATCH      "application/json-patch+json"
+struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                const char *name, const char *subresource, const char *content_type,
+                                const json_t *patch, kube_done cb, void *arg);
+// grace_seconds < 0: the object's own.
+struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const char *name, int grace_seconds, kube_done cb, void *arg);
+struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg);
+void kube_request_cancel(struct kube_request *r); // cb is not called; NULL is fine
+
+void kube_path(struct gs_buf *out, struct kube_gvr r, const char *ns, const char *name,
+               const char *subresource);

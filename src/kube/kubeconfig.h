@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubeconfig files, read (KUBECONFIG, ~/.kube/config, in-cluster service account) and written.
+#pragma once
+
+#include "base/error.h"
+
+struct kube_config {
+    char *server; // "https://127.0.0.1:6443"
+    char *ca_pem, *client_cert_pem, *client_key_pem, *token;
+    char *ns; // of the context, "default" when unset
+    int insecure;
+};
+void kube_config_finish(struct kube_config *c); // wipes secrets
+
+// path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
+struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
+// Mode 0600, atomic. name: of cluster, user and context.
+struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kubernetes objects as JSON values: the accessors that every part needs. Strings are borrowed from
+// the object; NULL when absent.
+#pragma once
+
+#include "codec/json.h"
+
+const char *kube_name(const json_t *obj);
+const char *kube_namespace(const json_t *obj); // NULL for cluster-scoped objects
+const char *kube_uid(const json_t *obj);
+const char *kube_kind(const json_t *obj);
+const char *kube_api_version(const json_t *obj);
+const char *kube_resource_version(const json_t *obj);
+const char *kube_label(const json_t *obj, const char *name);
+const char *kube_annotation(const json_t *obj, const char *name);
+bool kube_is_deleting(const json_t *obj); // metadata.deletionTimestamp is set
+// "ns/name", or "name" without namespace. Caller frees.
+char *kube_key(const json_t *obj);
+// The owner reference with controller: true; NULL when none.
+const json_t *kube_controller_ref(const json_t *obj);
+json_t *kube_make_controller_ref(const json_t *owner); // new reference
+// Conditions (type, status, reason, message, lastTransitionTime): in place at obj.status.conditions
+// or any array. The transition time changes only with the status.
+const json_t *kube_condition(const json_t *obj, const char *type);
+bool kube_condition_true(const json_t *obj, const char *type);
+void kube_set_condition(json_t *conditions, const char *type, const char *status, const char *reason,
+                        const char *message, int64_t now_ms);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three patch forms of the Kubernetes API: RFC 7386 merge patch, RFC 6902 JSON patch, and
+// strategic merge patch (list merging by key, $patch: delete/replace/merge, $deleteFromPrimitiveList,
+// $setElementOrder, $retainKeys). All return a new object and leave inputs alone.
+#pragma once
+
+#include "kube/schema.h"
+
+struct gs_error *kube_patch_merge(const json_t *target, const json_t *patch, json_t **ret);
+struct gs_error *kube_patch_json(const json_t *target, const json_t *patch, json_t **ret);
+// type NULL (unknown kind): the API refuses strategic patches with 415; so does the caller.
+struct gs_error *kube_patch_strategic(const struct kube_type *type, const json_t *target,
+                                      const json_t *patch, json_t **ret);

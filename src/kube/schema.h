@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fields Kubernetes objects have: one table of types drives unknown-field errors, type checks,
+// strategic merge patch (list keys), and the OpenAPI documents that kubectl asks for.
+#pragma once
+
+#include "codec/json.h"
+
+enum kube_field_kind {
+    KUBE_F_STRING,
+    KUBE_F_INT,      // int32 or int64
+    KUBE_F_NUMBER,
+    KUBE_F_BOOL,
+    KUBE_F_QUANTITY,   // string or number
+    KUBE_F_INTORSTR,
+    KUBE_F_TIME,
+    KUBE_F_OBJECT,     // of `type`
+    KUBE_F_LIST,       // of scalar `item` kind, or of `type`
+    KUBE_F_MAP,        // string keys, values of scalar `item` kind or of `type`
+    KUBE_F_ANY,        // free-form, preserved
+};
+
+struct kube_type;
+struct kube_field {
+    const char *name;
+    enum kube_field_kind kind;
+    enum kube_field_kind item;    // of lists and maps of scalars
+    const struct kube_type *type; // of objects, lists and maps of objects
+    const char *merge_key;        // strategic merge: list merged by this member; "" = set of scalars
+    const char *doc;              // short text for OpenAPI / explain; may be NULL
+    bool required;
+};
+struct kube_type {
+    const char *name;                // "io.k8s.api.core.v1.PodSpec"
+    const struct kube_field *fields; // ends with a NULL name
+};
+
+// NULL when the kind is not one of the known ones.
+const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
+const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
+
+// Adds one text a problem to `ret_problems` (array of strings): `unknown field "spec.foo"`,
+// and for wrong types kubectl-style decode errors. drop: unknown fields are removed from obj.
+void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
+                       json_t *ret_type_errors);

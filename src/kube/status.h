@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// metav1.Status bodies with Kubernetes' codes, reasons and texts, as replies on an exchange.
+#pragma once
+
+#include "codec/json.h"
+#include "net/http.h"
+
+// code, reason ("NotFound"), message; details may be NULL (stolen).
+json_t *kube_status_failure(int code, const char *reason, const char *message, json_t *details);
+void kube_reply_status(struct http_exchange *x, json_t *status); // steals; HTTP code = status.code
+void kube_reply_json(struct http_exchange *x, int code, const json_t *body); // borrowed
+void kube_reply_failure(struct http_exchange *x, int code, const char *reason, const char *fmt, ...)
+    GS_PRINTF(4, 5);
+
+// resource is "pods" or "deployments.apps".
+json_t *kube_status_not_found(const char *resource, const char *name);
+json_t *kube_status_already_exists(const char *resource, const char *name);
+json_t *kube_status_conflict(const char *resource, const char *name, const char *why);
+json_t *kube_status_gone(const char *message);
+
+// Field errors collected by validation, rendered as one 422 Invalid with causes.
+struct kube_field_errors {
+    json_t *causes; // array of {reason, message, field}
+    struct gs_buf text;
+    size_t len;
+};
+// type: FieldValueInvalid, FieldValueRequired, FieldValueNotSupported, FieldValueForbidden, …
+// value is shown for Invalid ("spec.x: Invalid value: V: detail"); NULL where there is none.
+void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
+                      const char *value, const char *fmt, ...) GS_PRINTF(5, 6);
+void kube_field_errors_finish(struct kube_field_errors *e);
+// `HorizontalPodAutoscaler.autoscaling "x" is invalid: spec.a: …` (several: [a, b]). Steals nothing.
+json_t *kube_status_invalid(const char *kind_dot_group, const char *name,
+                            const struct kube_field_errors *e);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one-node Kubernetes API: objects in SQLite, list/watch/create/update/patch/delete with
+// Kubernetes' semantics and error bodies, discovery, OpenAPI, tables. An http_handler: the TLS server
+// and the in-process loopback both feed it.
+#pragma once
+
+#include "codec/json.h"
+#include "net/http.h"
+
+#include <uv.h>
+
+struct local_api;
+
+struct local_api_config {
+    const char *data_dir;  // objects in data_dir/state.db; NULL: memory only (tests)
+    const char *node_name; // for the sources of events
+};
+
+struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,
+                               struct local_api **ret);
+void local_api_free(struct local_api *api); // ends watches, closes the store
+void local_api_handle(void *api, struct http_exchange *x);
+
+// Serves a further API group (aggregation): /apis/<group>/… goes to the handler, and the group's
+// APIGroup document (from `describe`, new reference) appears in /apis.
+void local_api_mount(struct local_api *api, const char *group, json_t *(*describe)(void),
+                     http_handler handler, void *ctx);
+// Serves GET …/pods/NAME/log: set by the kubelet. pod is borrowed.
+typedef void (*local_api_logs_fn)(void *ctx, const json_t *pod, struct http_exchange *x);
+void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx);

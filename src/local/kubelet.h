@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kubelet of the one node: runs each container of the pods bound to it as a process under a
+// supervisor process (`gpuscale pod-shim`) that ends with us, restarts with back-off, probes, keeps
+// logs, reports status, serves PodResources v1, registers the Node and renews its Lease.
+#pragma once
+
+#include "local/api.h"
+#include "local/cluster.h"
+
+struct local_kubelet;
+
+struct local_image {
+    const char *image;   // exact image name, or a prefix ending in '*'
+    const char *command; // split as a shell splits words
+};
+
+struct local_kubelet_config {
+    const char *self_exe;          // this program, for the supervisor processes
+    const struct local_image *images;
+    size_t n_images;
+    const char *const *device_ids; // as given to the scheduler; served as nvidia.com/gpu
+    size_t n_devices;
+    const char *gpu_product;       // node label nvidia.com/gpu.product, NULL: none
+    const char *podresources_socket; // path to serve on
+    const char *const *extra_env;  // "NAME=value" for every container, NULL-terminated; or NULL
+};
+
+struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,
+                                   const struct local_kubelet_config *cfg, struct local_kubelet **ret);
+// Ends all containers (SIGTERM, then SIGKILL after timeout_ms), then calls done.
+void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*done)(void *arg),
+                        void *arg);
+void local_kubelet_free(struct local_kubelet *k);
+
+// The supervisor process: runs argv as its child, forwards SIGTERM, dies with its parent, ends all
+// descendants when the child ends or the parent dies, exits with the child's status.
+int local_pod_shim_main(int argc, char **argv);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds Pending pods to the node when their requests fit its allocatable cpu, memory and GPUs, picks
+// the GPU devices of each container (least loaded first; recorded in LOCAL_ANN_GPUS), and leaves the
+// rest Pending with the scheduler's usual message ("0/1 nodes are available: 1 Insufficient
+// nvidia.com/gpu.").
+#pragma once
+
+#include "local/cluster.h"
+
+struct local_scheduler;
+
+// device_ids: "GPU-<uuid>" or "GPU-<uuid>::<n>" time slices or "MIG-<uuid>", of resource
+// nvidia.com/gpu. Copied.
+struct local_scheduler *local_scheduler_new(struct local_cluster *c, const char *const *device_ids,
+                                            size_t n_devices);
+void local_scheduler_free(struct local_scheduler *s);

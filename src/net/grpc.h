@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as the kubelet's PodResources and
+// autoscaler plug-ins speak it: unary calls and server streaming, deadlines, status codes, message
+// size limits, flow control. Messages are opaque bytes; the rooms that call it pack and unpack them.
+// Everything runs on the event loop's thread.
+#pragma once
+
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+enum grpc_status {
+    GRPC_OK = 0,
+    GRPC_CANCELLED = 1,
+    GRPC_UNKNOWN = 2,
+    GRPC_INVALID_ARGUMENT = 3,
+    GRPC_DEADLINE_EXCEEDED = 4,
+    GRPC_NOT_FOUND = 5,
+    GRPC_RESOURCE_EXHAUSTED = 8,
+    GRPC_UNIMPLEMENTED = 12,
+    GRPC_INTERNAL = 13,
+    GRPC_UNAVAILABLE = 14,
+};
+
+#define GRPC_MAX_MESSAGE (16u * 1024 * 1024)
+
+// --- server ---
+struct grpc_server;
+struct grpc_call; // server side of one call
+
+// Called with the request message. Answers with any number of grpc_call_send() (one for unary) and
+// one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) tells that
+// the client left; then the call must not be used any more.
+typedef void (*grpc_method_fn)(void *ctx, struct grpc_call *call, struct gs_slice request);
+
+struct grpc_server *grpc_server_new(uv_loop_t *loop);
+void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx);
+// A left-over socket file of a dead server is replaced; the mode of the new one is 0600.
+struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
+struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
+                                        uint16_t *ret_port);
+void grpc_server_free(struct grpc_server *s); // closes sockets and connections, removes the file
+
+void grpc_call_send(struct grpc_call *call, struct gs_slice message);
+void grpc_call_finish(struct grpc_call *call, enum grpc_status status, const char *message);
+void grpc_call_on_cancel(struct grpc_call *call, void (*cb)(void *arg), void *arg);
+
+// --- client ---
+struct grpc_client; // one target; connects on first use and again after a failure
+struct grpc_pending;
+
+// target: "unix:/path/to.sock" or "127.0.0.1:50051".
+struct gs_error *grpc_client_new(uv_loop_t *loop, const char *target, struct grpc_client **ret);
+void grpc_client_free(struct grpc_client *c); // running calls end without callback
+
+struct grpc_reply {
+    enum grpc_status status; // GRPC_UNAVAILABLE when it could not connect
+    const char *message;     // "" or the text of the status
+    struct gs_slice body;    // the message, when status is GRPC_OK
+};
+typedef void (*grpc_reply_fn)(void *arg, const struct grpc_reply *reply);
+
+struct grpc_pending *grpc_client_call(struct grpc_client *c, const char *path, struct gs_slice request,
+                                      unsigned timeout_ms, grpc_reply_fn cb, void *arg);
+void grpc_pending_cancel(struct grpc_pending *p);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous HTTP client. Two carriers behind one interface: libcurl on a libuv loop, and the
+// in-process loopback that calls a handler directly (same code path as over the wire, minus TCP).
+#pragma once
+
+#include "net/http.h"
+
+#include <uv.h>
+
+struct http_client; // counted by its owner; free it after its operations are done or cancelled
+struct http_op;
+
+struct http_client_config {
+    const char *base_url;    // "https://127.0.0.1:6443"; prepended to call paths
+    const char *unix_socket; // connect here instead
+    const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
+    bool insecure;           // no verification of the peer
+    const char *bearer_token;
+    const char *user_agent;
+    unsigned connect_timeout_ms; // 0: 5000
+};
+
+struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
+                                      struct http_client **ret);
+// identity is copied. Replies arrive in a later loop turn, never from inside http_send.
+struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handler, void *ctx,
+                                             const struct http_identity *identity);
+void http_client_free(struct http_client *c); // cancels what is under way
+GS_DEFINE_CLEANUP(struct http_client *, http_client_free)
+
+struct http_call {
+    const char *method;                // NULL: GET
+    const char *path;                  // "/api/v1/pods?watch=1", already encoded
+    const struct http_header *headers; // ends with a NULL name; may be NULL
+    struct gs_slice body;
+    const char *content_type;          // of the body
+    unsigned timeout_ms;               // whole operation; 0: 30000; streams: UINT_MAX for none
+    size_t max_reply;                  // bytes, 0: 64 MiB
+};
+
+struct http_answer {
+    int status;              // 0 when the transfer failed
+    const char *content_type; // may be NULL
+    struct gs_slice body;    // empty when on_data took it
+};
+
+struct http_callbacks {
+    // Optional: with it, body bytes of a 200 reply are handed over as they come and not collected.
+    void (*on_data)(void *arg, struct gs_slice bytes);
+    // Always called once, unless cancelled. err is owned by the callee; NULL when a reply arrived
+    // (of any status).
+    void (*on_done)(void *arg, const struct http_answer *answer, struct gs_error *err);
+};
+
+struct http_op *http_send(struct http_client *c, const struct http_call *call,
+                          const struct http_callbacks *cb, void *arg);
+void http_op_cancel(struct http_op *op); // no callback afterwards; NULL is fine; not from on_done
+
+// Percent-encodes a path segment or query value.
+void http_encode(struct gs_slice s, struct gs_buf *out);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 server on a libuv loop (libmicrohttpd inside, driven by its epoll descriptor: no threads).
+// Limits: request body, header size, connections, idle time. TLS by GnuTLS, client certificates
+// verified against a CA when one is given, bearer tokens compared in constant time.
+#pragma once
+
+#include "net/http.h"
+
+#include <uv.h>
+
+struct http_server;
+
+struct http_server_config {
+    const char *address; // numeric, "127.0.0.1", "::", "" = all
+    uint16_t port;       // 0: any free one
+    // TLS when both are set (PEM text, not paths).
+    const char *cert_pem, *key_pem;
+    const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
+    const char *bearer_token;  // NULL: none; who sends it is user "admin", group system:masters
+    bool require_identity;     // 401 for whoever proved nothing (except public_paths)
+    const char *const *public_paths; // NULL-terminated exact paths
+    size_t max_body;           // bytes, 0: 3 MiB (kube-apiserver's limit)
+    unsigned max_connections;  // 0: 512
+    unsigned idle_timeout_s;   // 0: 90
+};
+
+// A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".
+struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
+                                   http_handler handler, void *ctx, struct http_server **ret);
+uint16_t http_server_port(const struct http_server *s);
+// Closes the listening socket, cuts streams, gives running replies up to a second. NULL is fine.
+void http_server_stop(struct http_server *s);
+GS_DEFINE_CLEANUP(struct http_server *, http_server_stop)

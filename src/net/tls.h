@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Certificates: a private CA, and leaves signed by it (ECDSA P-256). PEM text in and out.
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+struct tls_pair {
+    char *cert_pem, *key_pem;
+};
+void tls_pair_finish(struct tls_pair *p); // wipes the key
+
+struct gs_error *tls_make_ca(const char *common_name, unsigned days, struct tls_pair *ret);
+
+struct tls_leaf {
+    const char *common_name;
+    const char *const *organizations; // groups of a Kubernetes client certificate
+    size_t n_organizations;
+    const char *const *dns_names;
+    size_t n_dns_names;
+    const char *const *ip_addresses;
+    size_t n_ip_addresses;
+    int server; // 1: serverAuth, 0: clientAuth
+    unsigned days;
+};
+struct gs_error *tls_make_leaf(const struct tls_pair *ca, const struct tls_leaf *leaf,
+                               struct tls_pair *ret);
+// Seconds until the certificate ends; negative when past.
+struct gs_error *tls_cert_seconds_left(const char *cert_pem, long *ret);
+
+int tls_secret_equal(const char *a, const char *b); // constant time in the contents
+struct gs_error *tls_random_hex(size_t bytes, char **ret);

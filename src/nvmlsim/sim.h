@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control of the simulated GPUs: create the devices in POSIX shared memory, look at them, break them.
+// The simulated libnvidia-ml and the client library (client.h) attach to the same memory by the name
+// in the environment variable GPUSCALE_SIM ("/gpuscale-…").
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_MAX_GPUS    16
+#define SIM_MAX_MIG     7
+#define SIM_ENV         "GPUSCALE_SIM"
+#define SIM_LIBRARY     "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
+
+struct sim_mig_spec {
+    char profile[24];     // "1g.10gb"
+};
+
+struct sim_gpu_spec {
+    char model[64];       // "A100-SXM4-80GB": a row of the model table, or any name with memory_mib
+    uint64_t memory_mib;  // 0: the model's
+    unsigned time_slices; // replicas offered to the scheduler; 0 or 1: whole
+    struct sim_mig_spec mig[SIM_MAX_MIG];
+    unsigned n_mig;       // 0: MIG off
+};
+
+struct sim_spec {
+    struct sim_gpu_spec gpus[SIM_MAX_GPUS];
+    unsigned n_gpus;
+};
+
+// "8xA100-SXM4-80GB", "2xTesla-K80,1xTesla-T4". An unknown model lists the known ones.
+struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret);
+// The models that need no memory size, for help texts; NULL-terminated.
+const char *const *sim_model_names(void);
+
+struct sim; // attached shared memory
+
+// name starts with '/'. Replaces an old segment of that name when nobody uses it.
+struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struct sim **ret);
+struct gs_error *sim_attach(const char *name, struct sim **ret);
+void sim_detach(struct sim *s);
+struct gs_error *sim_unlink(const char *name);
+
+unsigned sim_gpu_count(const struct sim *s);
+struct sim_gpu_info {
+    char uuid[96], model[64], pci_bus_id[32];
+    uint64_t memory_total, memory_used;
+    unsigned time_slices;
+    unsigned n_mig;
+    char mig_uuid[SIM_MAX_MIG][96];
+    char mig_profile[SIM_MAX_MIG][24];
+    unsigned util_percent; // last full second
+    bool lost;
+};
+void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret);
+
+// Faults, for tests. call: an NVML symbol, or "*". gpu -1: all. count 0: until cleared.
+struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code, unsigned count);
+struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms, unsigned count);
+struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost);
+struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid);
+void sim_clear_faults(struct sim *s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The custom metrics API (custom.metrics.k8s.io v1beta1 and v1beta2) over the series store. First
-// form: every series that carries a pod and namespace label (pod/namespace, or PodName/NamespaceName)
-// is served for pods and namespaces, without rules.
+// form: every series that carries a pod and namespace label (pod/namespace, or
+// PodName/NamespaceName) is served for pods and namespaces, without rules.
 #pragma once
 
 #include "kube/cache.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bump allocation for data that dies together (a request, a query). gs_arena_alloc returns NULL when
-// the byte limit would be passed; everything is freed by gs_arena_finish or reused after _clear.
+// Bump allocation for data that dies together (a request, a query). gs_arena_alloc returns NULL
+// when the byte limit would be passed; everything is freed by gs_arena_finish or reused after
+// _clear.
 #pragma once
 
 #include "base/slice.h"

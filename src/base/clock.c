@@ -118,14 +118,13 @@ struct gs_error *gs_parse_rfc3339(struct gs_slice s, int64_t *ret_unix_ms)
     struct gs_slice rest = s;
     struct tm tm = {0};
     int year, month, ms, zone;
-    bool ok = take_digits(&rest, 4, &year) && take_char(&rest, '-') &&
-              take_digits(&rest, 2, &month) && take_char(&rest, '-') &&
-              take_digits(&rest, 2, &tm.tm_mday) &&
-              (take_char(&rest, 'T') || take_char(&rest, 't')) &&
-              take_digits(&rest, 2, &tm.tm_hour) && take_char(&rest, ':') &&
-              take_digits(&rest, 2, &tm.tm_min) && take_char(&rest, ':') &&
-              take_digits(&rest, 2, &tm.tm_sec) && take_fraction(&rest, &ms) &&
-              take_zone(&rest, &zone) && rest.len == 0;
+    bool ok =
+        take_digits(&rest, 4, &year) && take_char(&rest, '-') && take_digits(&rest, 2, &month) &&
+        take_char(&rest, '-') && take_digits(&rest, 2, &tm.tm_mday) &&
+        (take_char(&rest, 'T') || take_char(&rest, 't')) && take_digits(&rest, 2, &tm.tm_hour) &&
+        take_char(&rest, ':') && take_digits(&rest, 2, &tm.tm_min) && take_char(&rest, ':') &&
+        take_digits(&rest, 2, &tm.tm_sec) && take_fraction(&rest, &ms) && take_zone(&rest, &zone) &&
+        rest.len == 0;
     if (!ok || month < 1 || month > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
         tm.tm_min > 59 || tm.tm_sec > 60)
         return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\" is not an RFC 3339 time",
@@ -222,8 +221,8 @@ char *gs_format_duration(int64_t ns, char buf[GS_RFC3339_SIZE])
         else if (v < 1000)
             snprintf(buf, GS_RFC3339_SIZE, "%s%dns", sign, (int)v);
         else
-            snprintf(buf, GS_RFC3339_SIZE, "%s%.9g%s", sign,
-                     (double)v / (v < 1000000 ? 1e3 : 1e6), v < 1000000 ? "us" : "ms");
+            snprintf(buf, GS_RFC3339_SIZE, "%s%.9g%s", sign, (double)v / (v < 1000000 ? 1e3 : 1e6),
+                     v < 1000000 ? "us" : "ms");
         return buf;
     }
     uint64_t seconds = v / (uint64_t)GS_NS_PER_SEC;

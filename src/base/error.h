@@ -12,18 +12,18 @@
 
 // What the caller may want to branch on. The text is for people.
 enum gs_code {
-    GS_EINVAL = 1,   // the input is wrong (configuration, request, file): the user can mend it
-    GS_ENOTFOUND,    // no such file, object, symbol, series
-    GS_EEXIST,       // already there
-    GS_ECONFLICT,    // changed meanwhile (resourceVersion)
-    GS_EPERM,        // not allowed
-    GS_EUNAVAIL,     // a peer or device is not there (yet): retry may help
-    GS_ETIMEOUT,     // took too long
-    GS_ELIMIT,       // over a limit of size, count or rate
-    GS_EIO,          // operating system or library call failed
-    GS_EPROTO,       // a peer spoke its protocol wrongly
-    GS_ENOTSUP,      // the device, driver or peer does not have it
-    GS_EINTERNAL,    // a bug of ours
+    GS_EINVAL = 1, // the input is wrong (configuration, request, file): the user can mend it
+    GS_ENOTFOUND,  // no such file, object, symbol, series
+    GS_EEXIST,     // already there
+    GS_ECONFLICT,  // changed meanwhile (resourceVersion)
+    GS_EPERM,      // not allowed
+    GS_EUNAVAIL,   // a peer or device is not there (yet): retry may help
+    GS_ETIMEOUT,   // took too long
+    GS_ELIMIT,     // over a limit of size, count or rate
+    GS_EIO,        // operating system or library call failed
+    GS_EPROTO,     // a peer spoke its protocol wrongly
+    GS_ENOTSUP,    // the device, driver or peer does not have it
+    GS_EINTERNAL,  // a bug of ours
 };
 
 struct gs_error;

@@ -9,7 +9,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-// Reads all of a file (also of /proc) up to max bytes; more is GS_ELIMIT. ret->data is NUL-terminated.
+// Reads all of a file (also of /proc) up to max bytes; more is GS_ELIMIT. ret->data is
+// NUL-terminated.
 struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret);
 // Writes to a temporary file beside `path`, syncs and renames it: readers see the old or the new.
 struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content);

@@ -6,8 +6,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-// Slots are probed linearly; a removed entry leaves a tombstone (key set, value NULL) until the next
-// rehash. The table is kept at most 3/4 full, tombstones included.
+// Slots are probed linearly; a removed entry leaves a tombstone (key set, value NULL) until the
+// next rehash. The table is kept at most 3/4 full, tombstones included.
 struct slot {
     char *key;
     size_t key_len;

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// The one process-wide state of the program beside the signal flag: where log lines go. Settings are
-// made before threads start; the lock guards the folding of repeats and the sink.
+// The one process-wide state of the program beside the signal flag: where log lines go. Settings
+// are made before threads start; the lock guards the folding of repeats and the sink.
 static struct {
     enum gs_log_level min_level;
     enum gs_log_format format;

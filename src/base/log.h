@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines on stderr, one an event, as text or JSON. Thread-safe: a line is written by one write().
-// Repeated identical messages of one component within a second are folded into a count.
+// Log lines on stderr, one an event, as text or JSON. Thread-safe: a line is written by one
+// write(). Repeated identical messages of one component within a second are folded into a count.
 #pragma once
 
 #include "base/attr.h"

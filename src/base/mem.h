@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-void *gs_alloc(size_t size) GS_MUST_USE;                    // zeroed
-void *gs_alloc_array(size_t n, size_t size) GS_MUST_USE;    // zeroed, overflow-checked
+void *gs_alloc(size_t size) GS_MUST_USE;                 // zeroed
+void *gs_alloc_array(size_t n, size_t size) GS_MUST_USE; // zeroed, overflow-checked
 void *gs_realloc_array(void *p, size_t n, size_t size) GS_MUST_USE;
-void *gs_try_alloc(size_t size) GS_MUST_USE;                // zeroed, NULL when out of memory
+void *gs_try_alloc(size_t size) GS_MUST_USE; // zeroed, NULL when out of memory
 void *gs_try_realloc(void *p, size_t size) GS_MUST_USE;
-char *gs_strdup(const char *s) GS_MUST_USE;                 // NULL gives NULL
+char *gs_strdup(const char *s) GS_MUST_USE; // NULL gives NULL
 char *gs_strndup(const char *s, size_t n) GS_MUST_USE;
 char *gs_format(const char *fmt, ...) GS_PRINTF(1, 2) GS_MUST_USE;
 char *gs_vformat(const char *fmt, va_list ap) GS_PRINTF(1, 0) GS_MUST_USE;

@@ -10,13 +10,24 @@
 #define HELP_INDENT 8
 
 static const struct gs_opt common_rows[] = {
-    {.name = "help", .alias = "h", .type = GS_OPT_BOOL, .help = "Print this help and exit.",
+    {.name = "help",
+     .alias = "h",
+     .type = GS_OPT_BOOL,
+     .help = "Print this help and exit.",
      .offset = offsetof(struct gs_common_opts, help)},
-    {.name = "log-level", .env = "GPUSCALE_LOG_LEVEL", .arg = "LEVEL", .def = "info",
-     .type = GS_OPT_STRING, .help = "debug, info, warn or error.",
+    {.name = "log-level",
+     .env = "GPUSCALE_LOG_LEVEL",
+     .arg = "LEVEL",
+     .def = "info",
+     .type = GS_OPT_STRING,
+     .help = "debug, info, warn or error.",
      .offset = offsetof(struct gs_common_opts, log_level)},
-    {.name = "log-format", .env = "GPUSCALE_LOG_FORMAT", .arg = "FORMAT", .def = "text",
-     .type = GS_OPT_STRING, .help = "text or json, one line an event, on stderr.",
+    {.name = "log-format",
+     .env = "GPUSCALE_LOG_FORMAT",
+     .arg = "FORMAT",
+     .def = "text",
+     .type = GS_OPT_STRING,
+     .help = "text or json, one line an event, on stderr.",
      .offset = offsetof(struct gs_common_opts, log_format)},
     {0},
 };
@@ -137,7 +148,8 @@ static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **
     if (!value && ++*i < argc)
         value = argv[*i];
     if (!value)
-        return gs_error_new(GS_EINVAL, "--%s needs a value: %s", o->name, o->arg ? o->arg : "VALUE");
+        return gs_error_new(GS_EINVAL, "--%s needs a value: %s", o->name,
+                            o->arg ? o->arg : "VALUE");
     struct gs_error *err = set_value(o, base, value);
     return err ? gs_error_wrap(err, "--%s", o->name) : NULL;
 }

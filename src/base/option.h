@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs and their flags as constant tables: one row parses, checks, documents and defaults a flag, so
-// that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x value, bare
-// boolean --name, --name=false, and "--" to end the flags. Precedence: flag, environment, default.
+// Verbs and their flags as constant tables: one row parses, checks, documents and defaults a flag,
+// so that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x value,
+// bare boolean --name, --name=false, and "--" to end the flags. Precedence: flag, environment,
+// default.
 #pragma once
 
 #include "base/error.h"
@@ -26,16 +27,16 @@ struct gs_opt_list {
 };
 
 struct gs_opt {
-    const char *name;     // without dashes
-    const char *alias;    // second long name, or a single letter for -x; NULL
-    const char *env;      // environment variable, NULL
-    const char *arg;      // placeholder in the help: "FILE"; NULL for booleans
-    const char *def;      // default as text, parsed like a value; NULL: zero
-    const char *help;     // one or more sentences; wrapped by the printer
+    const char *name;  // without dashes
+    const char *alias; // second long name, or a single letter for -x; NULL
+    const char *env;   // environment variable, NULL
+    const char *arg;   // placeholder in the help: "FILE"; NULL for booleans
+    const char *def;   // default as text, parsed like a value; NULL: zero
+    const char *help;  // one or more sentences; wrapped by the printer
     enum gs_opt_type type;
-    size_t offset;        // into the verb's option struct
-    int64_t min, max;     // GS_OPT_INT
-    const char *group;    // heading in the help; NULL: "Flags"
+    size_t offset;     // into the verb's option struct
+    int64_t min, max;  // GS_OPT_INT
+    const char *group; // heading in the help; NULL: "Flags"
 };
 
 // A verb of the program. `opts` ends with a row whose name is NULL.
@@ -46,7 +47,7 @@ struct gs_verb {
     const char *description; // paragraphs for --help
     const char *examples;    // lines for --help; NULL
     const struct gs_opt *opts;
-    size_t opts_size; // sizeof the option struct
+    size_t opts_size;       // sizeof the option struct
     int min_args, max_args; // positional arguments; max -1: any number
     // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
     // may be set (printed by main: exit 2 for GS_EINVAL, else 1).
@@ -60,7 +61,8 @@ struct gs_common_opts {
     const char *log_format;
 };
 
-// Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to argv[0..*ret_argc).
+// Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to
+// argv[0..*ret_argc).
 struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **argv, void *ret_opts,
                                   struct gs_common_opts *ret_common, int *ret_argc);
 void gs_options_finish(const struct gs_verb *verb, void *opts); // frees lists

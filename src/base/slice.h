@@ -13,8 +13,8 @@ struct gs_slice {
     size_t len;
 };
 
-#define GS_SLICE(lit) ((struct gs_slice){(lit), sizeof(lit) - 1}) // string literals only
-#define GS_SLICE_FMT  "%.*s"                                     // with GS_SLICE_ARG
+#define GS_SLICE(lit)   ((struct gs_slice){(lit), sizeof(lit) - 1}) // string literals only
+#define GS_SLICE_FMT    "%.*s"                                      // with GS_SLICE_ARG
 #define GS_SLICE_ARG(s) (int)(s).len, (s).data
 
 static inline struct gs_slice gs_slice_of(const char *s) // NULL gives the empty slice

@@ -27,14 +27,15 @@ void gs_json_dump_pretty(const json_t *j, struct gs_buf *out); // 2-space indent
 
 // Walks object members: gs_json_get(obj, "spec", "template", NULL). Absent or not an object: NULL.
 json_t *gs_json_get(const json_t *j, ...) __attribute__((sentinel));
-const char *gs_json_str(const json_t *j, ...) __attribute__((sentinel));  // NULL when not a string
+const char *gs_json_str(const json_t *j, ...) __attribute__((sentinel)); // NULL when not a string
 int64_t gs_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
 bool gs_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
 // Sets a member at a path of objects, making the objects on the way. Steals value.
 void gs_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
 void gs_json_del(json_t *j, ...) __attribute__((sentinel));
 
-void gs_json_set_str(json_t *obj, const char *key, const char *value); // NULL value: removes the key
+void gs_json_set_str(json_t *obj, const char *key,
+                     const char *value); // NULL value: removes the key
 void gs_json_set_int(json_t *obj, const char *key, int64_t value);
 void gs_json_set_bool(json_t *obj, const char *key, bool value);
 // printf into a JSON string.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scrapes targets into the store: interval and timeout per target, target labels merged in (a
-// conflict becomes exported_<name>, unless honor_labels), `up` and scrape_duration_seconds, staleness
-// markers when a series or the target goes.
+// conflict becomes exported_<name>, unless honor_labels), `up` and scrape_duration_seconds,
+// staleness markers when a series or the target goes.
 #pragma once
 
 #include "tsdb/tsdb.h"
@@ -32,6 +32,8 @@ void engine_scraper_free(struct engine_scraper *s);
 struct gs_error *engine_scraper_add(struct engine_scraper *s, const struct engine_target *t,
                                     size_t *ret_id);
 void engine_scraper_remove(struct engine_scraper *s, size_t id);
-bool engine_scraper_state(const struct engine_scraper *s, size_t id, struct engine_target_state *ret);
+bool engine_scraper_state(const struct engine_scraper *s, size_t id,
+                          struct engine_target_state *ret);
 // Called after each scrape of any target (for react-on-data later and for tests). May be NULL.
-void engine_scraper_on_scrape(struct engine_scraper *s, void (*fn)(void *arg, size_t id), void *arg);
+void engine_scraper_on_scrape(struct engine_scraper *s, void (*fn)(void *arg, size_t id),
+                              void *arg);

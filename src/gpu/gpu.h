@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU reports, per field with its validity. A back end (NVML, real or simulated) fills
-// snapshots; the exporter reads them. A field that the driver does not give is invalid with a reason,
-// never 0.
+// snapshots; the exporter reads them. A field that the driver does not give is invalid with a
+// reason, never 0.
 #pragma once
 
 #include "base/error.h"
@@ -12,8 +12,8 @@
 #define GPU_MAX_DEVICES   32
 #define GPU_MAX_PROCESSES 256
 
-// One row a field: NAME of DCGM, its numeric id, Prometheus type, help. The order is by id, which is
-// the order of output.
+// One row a field: NAME of DCGM, its numeric id, Prometheus type, help. The order is by id, which
+// is the order of output.
 #define GPU_FIELDS(X)                                                                              \
     X(SM_CLOCK, "DCGM_FI_DEV_SM_CLOCK", 100, "gauge", "SM clock frequency (in MHz).")              \
     X(MEM_CLOCK, "DCGM_FI_DEV_MEM_CLOCK", 101, "gauge", "Memory clock frequency (in MHz).")        \
@@ -30,7 +30,8 @@
     X(XID_ERRORS, "DCGM_FI_DEV_XID_ERRORS", 230, "gauge", "Value of the last XID error.")          \
     X(FB_FREE, "DCGM_FI_DEV_FB_FREE", 251, "gauge", "Framebuffer memory free (in MiB).")           \
     X(FB_USED, "DCGM_FI_DEV_FB_USED", 252, "gauge", "Framebuffer memory used (in MiB).")           \
-    X(FB_RESERVED, "DCGM_FI_DEV_FB_RESERVED", 253, "gauge", "Framebuffer memory reserved (in MiB).") \
+    X(FB_RESERVED, "DCGM_FI_DEV_FB_RESERVED", 253, "gauge",                                        \
+      "Framebuffer memory reserved (in MiB).")                                                     \
     X(UNCORRECTABLE_REMAPPED, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, "counter",           \
       "Number of rows remapped for uncorrectable errors.")                                         \
     X(CORRECTABLE_REMAPPED, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, "counter",               \
@@ -45,16 +46,16 @@ enum gpu_field {
 #define GPU_FIELD_ENUM(sym, name, id, type, help) GPU_F_##sym,
     GPU_FIELDS(GPU_FIELD_ENUM)
 #undef GPU_FIELD_ENUM
-    GPU_F_COUNT
+        GPU_F_COUNT
 };
 
 enum gpu_validity {
-    GPU_UNKNOWN,       // not read yet
+    GPU_UNKNOWN, // not read yet
     GPU_VALID,
     GPU_NOT_SUPPORTED, // the device or driver does not have it
     GPU_NO_PERMISSION,
     GPU_LOST,
-    GPU_FAILED,        // the call failed otherwise
+    GPU_FAILED, // the call failed otherwise
 };
 
 struct gpu_value {
@@ -72,12 +73,12 @@ struct gpu_process {
     bool has_memory, has_util;
     uint64_t memory_bytes;
     uint32_t sm_util, mem_util, enc_util, dec_util; // percent of the interval
-    uint32_t gpu_instance; // UINT32_MAX outside MIG
+    uint32_t gpu_instance;                          // UINT32_MAX outside MIG
 };
 
 struct gpu_device {
-    uint32_t index;     // NVML index
-    uint32_t minor;     // /dev/nvidia<minor>
+    uint32_t index; // NVML index
+    uint32_t minor; // /dev/nvidia<minor>
     bool has_minor;
     char uuid[96];
     char name[96];
@@ -92,7 +93,7 @@ struct gpu_device {
 
 // One sampling pass over all devices.
 struct gpu_snapshot {
-    int64_t unix_ms;     // when the pass ended
+    int64_t unix_ms; // when the pass ended
     bool simulated;
     char driver_version[80];
     struct gpu_device *devices;
@@ -107,8 +108,8 @@ const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 struct gpu_backend;
 
 struct gpu_backend_config {
-    const char *library;  // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
-    bool simulated_only;  // refuse a library that is not the simulated one
+    const char *library; // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
+    bool simulated_only; // refuse a library that is not the simulated one
 };
 
 // Loads NVML and initialises it. GS_ENOTFOUND when there is no library; the text says what to do.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HorizontalPodAutoscaler objects of every API version (v1, v2beta1, v2beta2, v2): conversion to and
-// from v2, which is what is stored, defaulting and validation with Kubernetes' field errors.
+// HorizontalPodAutoscaler objects of every API version (v1, v2beta1, v2beta2, v2): conversion to
+// and from v2, which is what is stored, defaulting and validation with Kubernetes' field errors.
 #pragma once
 
 #include "kube/status.h"

@@ -24,10 +24,10 @@ enum hpa_target_type { HPA_TARGET_VALUE, HPA_TARGET_AVERAGE_VALUE, HPA_TARGET_UT
 
 struct hpa_metric_spec {
     enum hpa_metric_type type;
-    const char *type_text;       // as written
-    const char *name;            // metric or resource name
-    const char *container;       // ContainerResource
-    const json_t *selector;      // metric.selector (LabelSelector) or NULL
+    const char *type_text;  // as written
+    const char *name;       // metric or resource name
+    const char *container;  // ContainerResource
+    const json_t *selector; // metric.selector (LabelSelector) or NULL
     const char *object_kind, *object_name, *object_api_version; // Object
     enum hpa_target_type target; // by what is set, as the controller looks at it
     bool has_value, has_average_value, has_utilization;
@@ -67,52 +67,59 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // def
 void hpa_spec_finish(struct hpa_spec *s);
 
 // --- what was observed ---
-enum hpa_pod_phase { HPA_POD_PENDING, HPA_POD_RUNNING, HPA_POD_SUCCEEDED, HPA_POD_FAILED, HPA_POD_UNKNOWN };
+enum hpa_pod_phase {
+    HPA_POD_PENDING,
+    HPA_POD_RUNNING,
+    HPA_POD_SUCCEEDED,
+    HPA_POD_FAILED,
+    HPA_POD_UNKNOWN
+};
 enum hpa_tri { HPA_ABSENT, HPA_TRUE, HPA_FALSE, HPA_TRI_UNKNOWN };
 struct hpa_pod {
     const char *name;
     enum hpa_pod_phase phase;
     bool deleting;
-    enum hpa_tri ready;            // the Ready condition
-    int64_t ready_transition_ms;   // its lastTransitionTime
+    enum hpa_tri ready;          // the Ready condition
+    int64_t ready_transition_ms; // its lastTransitionTime
     bool has_start_time;
     int64_t start_time_ms;
     // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
     const int64_t *requests_milli; // n_metrics entries or NULL
 };
 struct hpa_sample {
-    const char *pod;  // Pods and Resource metrics: described object's name; else NULL
-    int64_t value;    // milli
+    const char *pod; // Pods and Resource metrics: described object's name; else NULL
+    int64_t value;   // milli
     int64_t timestamp_ms;
     int64_t window_ms; // 0: 60 s
 };
 struct hpa_metric_observation {
     const struct hpa_sample *samples;
     size_t n_samples;
-    // Non-NULL: the metric could not be had. The innermost error text, as the metrics client words it.
+    // Non-NULL: the metric could not be had. The innermost error text, as the metrics client words
+    // it.
     const char *error;
 };
 struct hpa_observation {
     bool scale_found;
-    const char *scale_error;      // when !scale_found
+    const char *scale_error; // when !scale_found
     int32_t spec_replicas, status_replicas;
-    const char *selector;         // scale.status.selector
-    const char *selector_error;   // not parsable
-    const char *ambiguous_with;   // "[NS/A NS/B]" or NULL
-    const struct hpa_pod *pods;   // all pods that match the selector
+    const char *selector;       // scale.status.selector
+    const char *selector_error; // not parsable
+    const char *ambiguous_with; // "[NS/A NS/B]" or NULL
+    const struct hpa_pod *pods; // all pods that match the selector
     size_t n_pods;
     const struct hpa_metric_observation *metrics; // n_metrics entries
-    bool scaled_to_zero;          // status condition ScaledToZero is True
-    bool has_scaled_to_zero;      // status condition is there at all
+    bool scaled_to_zero;                          // status condition ScaledToZero is True
+    bool has_scaled_to_zero;                      // status condition is there at all
 };
 
 // --- settings and memory ---
 struct hpa_config {
-    int64_t downscale_window_ms;  // 300000
-    double tolerance;             // 0.1
-    int64_t cpu_init_period_ms;   // 300000
-    int64_t readiness_delay_ms;   // 30000
-    bool scale_to_zero;           // gate HPAScaleToZero
+    int64_t downscale_window_ms; // 300000
+    double tolerance;            // 0.1
+    int64_t cpu_init_period_ms;  // 300000
+    int64_t readiness_delay_ms;  // 30000
+    bool scale_to_zero;          // gate HPAScaleToZero
 };
 struct hpa_config hpa_config_default(void);
 
@@ -121,8 +128,8 @@ struct hpa_config hpa_config_default(void);
 struct hpa_history;
 struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
-void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from, int32_t to,
-                        int64_t now_ms);
+void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from,
+                        int32_t to, int64_t now_ms);
 
 // --- the decision ---
 struct hpa_condition {
@@ -146,17 +153,17 @@ struct hpa_metric_result {
     char *explanation; // one line for people: samples, average, target, ratio, tolerance, proposal
 };
 struct hpa_decision {
-    bool rescale;         // desired differs from current: write the scale
+    bool rescale; // desired differs from current: write the scale
     int32_t current, desired;
-    int32_t proposal;     // raw result of the metrics, before windows and limits; -1: none
-    char *reason;         // "pods metric X above target", "All metrics below target", …
+    int32_t proposal; // raw result of the metrics, before windows and limits; -1: none
+    char *reason;     // "pods metric X above target", "All metrics below target", …
     struct hpa_condition *conditions; // the ones touched in this pass, in order
     size_t n_conditions;
-    struct hpa_event *events;         // Warning events of this pass
+    struct hpa_event *events; // Warning events of this pass
     size_t n_events;
     struct hpa_metric_result *metrics; // n_metrics entries when metrics were computed, else NULL
     size_t n_metrics;
-    char *explanation;    // what clamped it, in one line
+    char *explanation; // what clamped it, in one line
     int64_t decided_ms;
 };
 void hpa_decision_finish(struct hpa_decision *d);

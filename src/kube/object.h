@@ -23,5 +23,5 @@ json_t *kube_make_controller_ref(const json_t *owner); // new reference
 // or any array. The transition time changes only with the status.
 const json_t *kube_condition(const json_t *obj, const char *type);
 bool kube_condition_true(const json_t *obj, const char *type);
-void kube_set_condition(json_t *conditions, const char *type, const char *status, const char *reason,
-                        const char *message, int64_t now_ms);
+void kube_set_condition(json_t *conditions, const char *type, const char *status,
+                        const char *reason, const char *message, int64_t now_ms);

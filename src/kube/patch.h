@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three patch forms of the Kubernetes API: RFC 7386 merge patch, RFC 6902 JSON patch, and
-// strategic merge patch (list merging by key, $patch: delete/replace/merge, $deleteFromPrimitiveList,
-// $setElementOrder, $retainKeys). All return a new object and leave inputs alone.
+// strategic merge patch (list merging by key, $patch: delete/replace/merge,
+// $deleteFromPrimitiveList, $setElementOrder, $retainKeys). All return a new object and leave
+// inputs alone.
 #pragma once
 
 #include "kube/schema.h"

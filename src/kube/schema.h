@@ -7,16 +7,16 @@
 
 enum kube_field_kind {
     KUBE_F_STRING,
-    KUBE_F_INT,      // int32 or int64
+    KUBE_F_INT, // int32 or int64
     KUBE_F_NUMBER,
     KUBE_F_BOOL,
-    KUBE_F_QUANTITY,   // string or number
+    KUBE_F_QUANTITY, // string or number
     KUBE_F_INTORSTR,
     KUBE_F_TIME,
-    KUBE_F_OBJECT,     // of `type`
-    KUBE_F_LIST,       // of scalar `item` kind, or of `type`
-    KUBE_F_MAP,        // string keys, values of scalar `item` kind or of `type`
-    KUBE_F_ANY,        // free-form, preserved
+    KUBE_F_OBJECT, // of `type`
+    KUBE_F_LIST,   // of scalar `item` kind, or of `type`
+    KUBE_F_MAP,    // string keys, values of scalar `item` kind or of `type`
+    KUBE_F_ANY,    // free-form, preserved
 };
 
 struct kube_type;
@@ -25,8 +25,8 @@ struct kube_field {
     enum kube_field_kind kind;
     enum kube_field_kind item;    // of lists and maps of scalars
     const struct kube_type *type; // of objects, lists and maps of objects
-    const char *merge_key;        // strategic merge: list merged by this member; "" = set of scalars
-    const char *doc;              // short text for OpenAPI / explain; may be NULL
+    const char *merge_key; // strategic merge: list merged by this member; "" = set of scalars
+    const char *doc;       // short text for OpenAPI / explain; may be NULL
     bool required;
 };
 struct kube_type {

@@ -8,7 +8,7 @@
 #include "codec/json.h"
 
 enum kube_selector_op {
-    KUBE_SEL_EQ,     // also == ; one value
+    KUBE_SEL_EQ, // also == ; one value
     KUBE_SEL_NEQ,
     KUBE_SEL_IN,
     KUBE_SEL_NOTIN,
@@ -34,7 +34,8 @@ struct gs_error *kube_selector_from_json(const json_t *label_selector, struct ku
 // Equality map only (a Service's spec.selector).
 void kube_selector_from_map(const json_t *map, struct kube_selector *ret);
 void kube_selector_finish(struct kube_selector *s);
-bool kube_selector_matches(const struct kube_selector *s, const json_t *labels); // labels may be NULL
+bool kube_selector_matches(const struct kube_selector *s,
+                           const json_t *labels);                             // labels may be NULL
 void kube_selector_format(const struct kube_selector *s, struct gs_buf *out); // "a=b,c in (d,e)"
 // Field selector over an object: keys are dotted paths; only EQ and NEQ.
 struct gs_error *kube_field_selector_parse(const char *text, struct kube_selector *ret);

@@ -29,6 +29,7 @@ struct kube_field_errors {
 void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
                       const char *value, const char *fmt, ...) GS_PRINTF(5, 6);
 void kube_field_errors_finish(struct kube_field_errors *e);
-// `HorizontalPodAutoscaler.autoscaling "x" is invalid: spec.a: …` (several: [a, b]). Steals nothing.
+// `HorizontalPodAutoscaler.autoscaling "x" is invalid: spec.a: …` (several: [a, b]). Steals
+// nothing.
 json_t *kube_status_invalid(const char *kind_dot_group, const char *name,
                             const struct kube_field_errors *e);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one-node Kubernetes API: objects in SQLite, list/watch/create/update/patch/delete with
-// Kubernetes' semantics and error bodies, discovery, OpenAPI, tables. An http_handler: the TLS server
-// and the in-process loopback both feed it.
+// Kubernetes' semantics and error bodies, discovery, OpenAPI, tables. An http_handler: the TLS
+// server and the in-process loopback both feed it.
 #pragma once
 
 #include "codec/json.h"

@@ -22,19 +22,19 @@ struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *cli
 void local_cluster_free(struct local_cluster *c);
 bool local_cluster_synced(const struct local_cluster *c);
 
-// A port below the unprivileged range moves up by 8000 when the process may not bind it: 80 -> 8080.
-// Source of the range: /proc/sys/net/ipv4/ip_unprivileged_port_start, and the effective user.
+// A port below the unprivileged range moves up by 8000 when the process may not bind it: 80 ->
+// 8080. Source of the range: /proc/sys/net/ipv4/ip_unprivileged_port_start, and the effective user.
 int local_host_port(int port);
 
 // Annotations and environment that the parts agree on.
-#define LOCAL_ANN_ADDRESS    "gpuscale.dev/address"   // Service: "127.97.0.1:8080", where it listens
-#define LOCAL_ANN_GPUS       "gpuscale.dev/gpus"      // Pod: {"container":["GPU-…::0"]}, by the scheduler
-#define LOCAL_ENV_POD_UID    "GPUSCALE_POD_UID"
-#define LOCAL_ENV_POD_NAME   "GPUSCALE_POD_NAME"
-#define LOCAL_ENV_POD_NS     "GPUSCALE_POD_NAMESPACE"
-#define LOCAL_ENV_CONTAINER  "GPUSCALE_CONTAINER_NAME"
-#define LOCAL_ENV_POD_IP     "GPUSCALE_POD_IP"        // the address a container must bind
+#define LOCAL_ANN_ADDRESS   "gpuscale.dev/address" // Service: "127.97.0.1:8080", where it listens
+#define LOCAL_ANN_GPUS      "gpuscale.dev/gpus" // Pod: {"container":["GPU-…::0"]}, by the scheduler
+#define LOCAL_ENV_POD_UID   "GPUSCALE_POD_UID"
+#define LOCAL_ENV_POD_NAME  "GPUSCALE_POD_NAME"
+#define LOCAL_ENV_POD_NS    "GPUSCALE_POD_NAMESPACE"
+#define LOCAL_ENV_CONTAINER "GPUSCALE_CONTAINER_NAME"
+#define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address a container must bind
 
 // Address plan (all of 127.0.0.0/8 is this machine): node 127.0.0.1; pods 127.64.0.1 to
 // 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y.
-#define LOCAL_NODE_IP        "127.0.0.1"
+#define LOCAL_NODE_IP "127.0.0.1"

@@ -15,18 +15,19 @@ struct local_image {
 };
 
 struct local_kubelet_config {
-    const char *self_exe;          // this program, for the supervisor processes
+    const char *self_exe; // this program, for the supervisor processes
     const struct local_image *images;
     size_t n_images;
     const char *const *device_ids; // as given to the scheduler; served as nvidia.com/gpu
     size_t n_devices;
-    const char *gpu_product;       // node label nvidia.com/gpu.product, NULL: none
+    const char *gpu_product;         // node label nvidia.com/gpu.product, NULL: none
     const char *podresources_socket; // path to serve on
-    const char *const *extra_env;  // "NAME=value" for every container, NULL-terminated; or NULL
+    const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
 };
 
 struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,
-                                   const struct local_kubelet_config *cfg, struct local_kubelet **ret);
+                                   const struct local_kubelet_config *cfg,
+                                   struct local_kubelet **ret);
 // Ends all containers (SIGTERM, then SIGKILL after timeout_ms), then calls done.
 void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*done)(void *arg),
                         void *arg);

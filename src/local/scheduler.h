@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds Pending pods to the node when their requests fit its allocatable cpu, memory and GPUs, picks
-// the GPU devices of each container (least loaded first; recorded in LOCAL_ANN_GPUS), and leaves the
-// rest Pending with the scheduler's usual message ("0/1 nodes are available: 1 Insufficient
-// nvidia.com/gpu.").
+// Binds Pending pods to the node when their requests fit its allocatable cpu, memory and GPUs,
+// picks the GPU devices of each container (least loaded first; recorded in LOCAL_ANN_GPUS), and
+// leaves the rest Pending with the scheduler's usual message ("0/1 nodes are available: 1
+// Insufficient nvidia.com/gpu.").
 #pragma once
 
 #include "local/cluster.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus text exposition format 0.0.4, read. Allocation-free per sample: the callback gets slices
-// into the input (escaped label values are unescaped into scratch memory that lives until it returns).
+// Prometheus text exposition format 0.0.4, read. Allocation-free per sample: the callback gets
+// slices into the input (escaped label values are unescaped into scratch memory that lives until it
+// returns).
 #pragma once
 
 #include "base/error.h"

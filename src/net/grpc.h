@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as the kubelet's PodResources and
 // autoscaler plug-ins speak it: unary calls and server streaming, deadlines, status codes, message
-// size limits, flow control. Messages are opaque bytes; the rooms that call it pack and unpack them.
-// Everything runs on the event loop's thread.
+// size limits, flow control. Messages are opaque bytes; the rooms that call it pack and unpack
+// them. Everything runs on the event loop's thread.
 #pragma once
 
 #include "base/error.h"
@@ -62,6 +62,7 @@ struct grpc_reply {
 };
 typedef void (*grpc_reply_fn)(void *arg, const struct grpc_reply *reply);
 
-struct grpc_pending *grpc_client_call(struct grpc_client *c, const char *path, struct gs_slice request,
-                                      unsigned timeout_ms, grpc_reply_fn cb, void *arg);
+struct grpc_pending *grpc_client_call(struct grpc_client *c, const char *path,
+                                      struct gs_slice request, unsigned timeout_ms,
+                                      grpc_reply_fn cb, void *arg);
 void grpc_pending_cancel(struct grpc_pending *p);

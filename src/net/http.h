@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP request and its reply, independent of what carries it: the TLS server (http_server.h), or
-// the in-process loopback (http_loopback.h). Everything runs on the event loop's thread.
+// One HTTP request and its reply, independent of what carries it: the TLS server (http_server.h),
+// or the in-process loopback (http_loopback.h). Everything runs on the event loop's thread.
 //
 // A handler gets an exchange and answers it exactly once, now or later: with http_reply(), or with
 // http_reply_stream() and writes. Until then the exchange stays valid; a handler that answers later
@@ -30,12 +30,14 @@ struct http_header {
 
 typedef void (*http_handler)(void *ctx, struct http_exchange *x);
 
-const char *http_method(const struct http_exchange *x);   // "GET"
-const char *http_path(const struct http_exchange *x);     // raw path without the query, "/a/b%2A"
+const char *http_method(const struct http_exchange *x); // "GET"
+const char *http_path(const struct http_exchange *x);   // raw path without the query, "/a/b%2A"
 // Percent-decoded value of the first such query parameter; NULL when absent, "" when without value.
 const char *http_query(const struct http_exchange *x, const char *name);
-const char *http_query_nth(const struct http_exchange *x, size_t i, const char **ret_name); // NULL: end
-const char *http_header(const struct http_exchange *x, const char *name); // any case; NULL when absent
+const char *http_query_nth(const struct http_exchange *x, size_t i,
+                           const char **ret_name); // NULL: end
+const char *http_header(const struct http_exchange *x,
+                        const char *name); // any case; NULL when absent
 struct gs_slice http_body(const struct http_exchange *x);
 const struct http_identity *http_identity(const struct http_exchange *x);
 const char *http_peer(const struct http_exchange *x); // "127.0.0.1:4711" or "loopback", for logs
@@ -45,7 +47,8 @@ struct gs_error *http_decode_segment(struct gs_slice raw, char **ret);
 
 // Reply headers beside Content-Type and Content-Length; before the reply. Copied.
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
-void http_reply(struct http_exchange *x, int status, const char *content_type, struct gs_slice body);
+void http_reply(struct http_exchange *x, int status, const char *content_type,
+                struct gs_slice body);
 void http_reply_text(struct http_exchange *x, int status, const char *fmt, ...) GS_PRINTF(3, 4);
 
 // A chunked reply that goes on until http_stream_end() or the peer leaves. on_close is called once,
@@ -59,10 +62,11 @@ void http_stream_end(struct http_stream *s);
 
 void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg);
 
-// Routes by longest matching path prefix. "/metrics" matches exactly that path and, when added with a
-// trailing slash ("/apis/"), everything below.
+// Routes by longest matching path prefix. "/metrics" matches exactly that path and, when added with
+// a trailing slash ("/apis/"), everything below.
 struct http_mux;
 struct http_mux *http_mux_new(void);
 void http_mux_free(struct http_mux *m);
 void http_mux_add(struct http_mux *m, const char *prefix, http_handler fn, void *ctx);
-void http_mux_handle(void *mux, struct http_exchange *x); // an http_handler; 404 text when unmatched
+void http_mux_handle(void *mux,
+                     struct http_exchange *x); // an http_handler; 404 text when unmatched

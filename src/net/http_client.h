@@ -11,10 +11,10 @@ struct http_client; // counted by its owner; free it after its operations are do
 struct http_op;
 
 struct http_client_config {
-    const char *base_url;    // "https://127.0.0.1:6443"; prepended to call paths
-    const char *unix_socket; // connect here instead
+    const char *base_url;                    // "https://127.0.0.1:6443"; prepended to call paths
+    const char *unix_socket;                 // connect here instead
     const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
-    bool insecure;           // no verification of the peer
+    bool insecure;                           // no verification of the peer
     const char *bearer_token;
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
@@ -33,15 +33,15 @@ struct http_call {
     const char *path;                  // "/api/v1/pods?watch=1", already encoded
     const struct http_header *headers; // ends with a NULL name; may be NULL
     struct gs_slice body;
-    const char *content_type;          // of the body
-    unsigned timeout_ms;               // whole operation; 0: 30000; streams: UINT_MAX for none
-    size_t max_reply;                  // bytes, 0: 64 MiB
+    const char *content_type; // of the body
+    unsigned timeout_ms;      // whole operation; 0: 30000; streams: UINT_MAX for none
+    size_t max_reply;         // bytes, 0: 64 MiB
 };
 
 struct http_answer {
-    int status;              // 0 when the transfer failed
+    int status;               // 0 when the transfer failed
     const char *content_type; // may be NULL
-    struct gs_slice body;    // empty when on_data took it
+    struct gs_slice body;     // empty when on_data took it
 };
 
 struct http_callbacks {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/1.1 server on a libuv loop (libmicrohttpd inside, driven by its epoll descriptor: no threads).
-// Limits: request body, header size, connections, idle time. TLS by GnuTLS, client certificates
-// verified against a CA when one is given, bearer tokens compared in constant time.
+// HTTP/1.1 server on a libuv loop (libmicrohttpd inside, driven by its epoll descriptor: no
+// threads). Limits: request body, header size, connections, idle time. TLS by GnuTLS, client
+// certificates verified against a CA when one is given, bearer tokens compared in constant time.
 #pragma once
 
 #include "net/http.h"
@@ -19,9 +19,9 @@ struct http_server_config {
     const char *bearer_token;  // NULL: none; who sends it is user "admin", group system:masters
     bool require_identity;     // 401 for whoever proved nothing (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
-    size_t max_body;           // bytes, 0: 3 MiB (kube-apiserver's limit)
-    unsigned max_connections;  // 0: 512
-    unsigned idle_timeout_s;   // 0: 90
+    size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
+    unsigned max_connections;        // 0: 512
+    unsigned idle_timeout_s;         // 0: 90
 };
 
 // A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Using the simulated GPUs as a workload does: open a device, allocate memory, run kernels. The call
-// returns when the device has executed the kernel: kernels of one process and of others share the
-// device's time (a full kernel has it alone; time slices alternate between processes). A process that
-// dies leaves nothing behind.
+// Using the simulated GPUs as a workload does: open a device, allocate memory, run kernels. The
+// call returns when the device has executed the kernel: kernels of one process and of others share
+// the device's time (a full kernel has it alone; time slices alternate between processes). A
+// process that dies leaves nothing behind.
 #pragma once
 
 #include "base/error.h"
@@ -12,8 +12,9 @@
 struct sim_ctx;
 struct sim_alloc;
 
-// Opens the device number `ordinal` among those that CUDA_VISIBLE_DEVICES allows (UUIDs, MIG UUIDs or
-// indices; "::n" suffixes are ignored), of the segment named by GPUSCALE_SIM. Thread-safe afterwards.
+// Opens the device number `ordinal` among those that CUDA_VISIBLE_DEVICES allows (UUIDs, MIG UUIDs
+// or indices; "::n" suffixes are ignored), of the segment named by GPUSCALE_SIM. Thread-safe
+// afterwards.
 struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret);
 void sim_ctx_close(struct sim_ctx *c);
 
@@ -21,7 +22,7 @@ void sim_ctx_close(struct sim_ctx *c);
 struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_alloc **ret);
 void sim_mem_free(struct sim_ctx *c, struct sim_alloc *a);
 
-// Runs a kernel that needs `duration_us` of the device at share 1.0. sm_share in (0, 1]: the part of
-// the SMs that it occupies; kernels whose shares add up to at most 1 overlap. GS_EUNAVAIL when the
-// device is lost.
+// Runs a kernel that needs `duration_us` of the device at share 1.0. sm_share in (0, 1]: the part
+// of the SMs that it occupies; kernels whose shares add up to at most 1 overlap. GS_EUNAVAIL when
+// the device is lost.
 struct gs_error *sim_kernel_run(struct sim_ctx *c, uint64_t duration_us, double sm_share);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control of the simulated GPUs: create the devices in POSIX shared memory, look at them, break them.
-// The simulated libnvidia-ml and the client library (client.h) attach to the same memory by the name
-// in the environment variable GPUSCALE_SIM ("/gpuscale-…").
+// Control of the simulated GPUs: create the devices in POSIX shared memory, look at them, break
+// them. The simulated libnvidia-ml and the client library (client.h) attach to the same memory by
+// the name in the environment variable GPUSCALE_SIM ("/gpuscale-…").
 #pragma once
 
 #include "base/error.h"
@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIM_MAX_GPUS    16
-#define SIM_MAX_MIG     7
-#define SIM_ENV         "GPUSCALE_SIM"
-#define SIM_LIBRARY     "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
+#define SIM_MAX_GPUS 16
+#define SIM_MAX_MIG  7
+#define SIM_ENV      "GPUSCALE_SIM"
+#define SIM_LIBRARY  "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
 
 struct sim_mig_spec {
-    char profile[24];     // "1g.10gb"
+    char profile[24]; // "1g.10gb"
 };
 
 struct sim_gpu_spec {
@@ -23,7 +23,7 @@ struct sim_gpu_spec {
     uint64_t memory_mib;  // 0: the model's
     unsigned time_slices; // replicas offered to the scheduler; 0 or 1: whole
     struct sim_mig_spec mig[SIM_MAX_MIG];
-    unsigned n_mig;       // 0: MIG off
+    unsigned n_mig; // 0: MIG off
 };
 
 struct sim_spec {
@@ -58,8 +58,10 @@ struct sim_gpu_info {
 void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret);
 
 // Faults, for tests. call: an NVML symbol, or "*". gpu -1: all. count 0: until cleared.
-struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code, unsigned count);
-struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms, unsigned count);
+struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code,
+                               unsigned count);
+struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms,
+                               unsigned count);
 struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost);
 struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid);
 void sim_clear_faults(struct sim *s);

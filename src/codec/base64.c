@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/base64.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void gs_base64_encode(struct gs_slice in, struct gs_buf *out)
+{
+    for (size_t i = 0; i < in.len; i += 3) {
+        size_t n = in.len - i < 3 ? in.len - i : 3;
+        unsigned v = 0;
+        for (size_t k = 0; k < 3; k++)
+            v = v << 8 | (k < n ? (unsigned char)in.data[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            gs_buf_add_char(out, k <= n ? alphabet[v >> (18 - 6 * k) & 63] : '=');
+    }
+}
+
+static int digit(char c)
+{
+    const char *at = c ? strchr(alphabet, c) : NULL;
+    return at ? (int)(at - alphabet) : -1;
+}
+
+struct gs_error *gs_base64_decode(struct gs_slice in, struct gs_buf *ret)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    unsigned v = 0;
+    size_t digits = 0, padding = 0;
+    for (size_t i = 0; i < in.len; i++) {
+        char c = in.data[i];
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+            continue;
+        int d = c == '=' ? 0 : digit(c);
+        padding += c == '=';
+        if (d < 0 || padding > 2 || (padding && c != '='))
+            return gs_error_new(GS_EINVAL, "base64: bad character at byte %zu", i);
+        v = v << 6 | (unsigned)d;
+        if (++digits % 4 == 0) {
+            for (size_t k = 0; k < 3 - padding; k++)
+                gs_buf_add_char(&out, (char)(v >> (16 - 8 * k) & 255));
+            v = 0;
+        }
+    }
+    if (digits % 4)
+        return gs_error_new(GS_EINVAL, "base64: the text is cut off");
+    gs_buf_add(&out, "", 0);
+    *ret = out;
+    out = (struct gs_buf){0};
+    return NULL;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/gzip.h"
+
+#include <limits.h>
+#include <zlib.h>
+
+enum { GZIP_WINDOW = 15 + 16 }; // zlib: 15 window bits, +16 selects the gzip wrapper
+
+struct gs_error *gs_gzip(struct gs_slice in, struct gs_buf *ret)
+{
+    if (in.len > UINT_MAX)
+        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
+    z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
+    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+        return gs_error_new(GS_EIO, "gzip: cannot start");
+    GS_AUTO_BUF struct gs_buf out = {0};
+    unsigned char chunk[16384];
+    int state = Z_OK;
+    while (state == Z_OK) {
+        z.next_out = chunk;
+        z.avail_out = sizeof(chunk);
+        state = deflate(&z, Z_FINISH);
+        gs_buf_add(&out, chunk, sizeof(chunk) - z.avail_out);
+    }
+    deflateEnd(&z);
+    if (state != Z_STREAM_END)
+        return gs_error_new(GS_EIO, "gzip: compression failed");
+    *ret = out;
+    out = (struct gs_buf){0};
+    return NULL;
+}
+
+struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
+{
+    if (in.len > UINT_MAX)
+        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
+    z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
+    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+        return gs_error_new(GS_EIO, "gzip: cannot start");
+    GS_AUTO_BUF struct gs_buf out = {.limit = max};
+    unsigned char chunk[16384];
+    int state = Z_OK;
+    while (state == Z_OK && !out.overflow) {
+        z.next_out = chunk;
+        z.avail_out = sizeof(chunk);
+        state = inflate(&z, Z_NO_FLUSH);
+        gs_buf_add(&out, chunk, sizeof(chunk) - z.avail_out);
+        if (state == Z_STREAM_END && z.avail_in > 0) // a further member follows
+            state = inflateReset(&z);
+    }
+    inflateEnd(&z);
+    if (out.overflow)
+        return gs_error_new(GS_ELIMIT, "gzip: more than %zu bytes when unpacked", max);
+    if (state != Z_STREAM_END)
+        return gs_error_new(GS_EINVAL, "gzip: damaged or cut off");
+    gs_buf_add(&out, "", 0);
+    out.limit = 0;
+    *ret = out;
+    out = (struct gs_buf){0};
+    return NULL;
+}

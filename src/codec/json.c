@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/json.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+
+// jansson recurses per nesting level and has its own limit of 2048; deeper than ours is refused
+// before it parses, so that hostile nesting costs no stack.
+static bool too_deep(struct gs_slice text)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > GS_JSON_MAX_DEPTH)
+                return true;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        }
+    }
+    return false;
+}
+
+struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret)
+{
+    if (too_deep(text))
+        return gs_error_new(GS_ELIMIT, "JSON is nested deeper than %d levels", GS_JSON_MAX_DEPTH);
+    json_error_t why;
+    json_t *j = json_loadb(text.data ? text.data : "", text.len,
+                           JSON_DECODE_ANY | (strict ? JSON_REJECT_DUPLICATES : 0), &why);
+    if (!j)
+        return gs_error_new(GS_EINVAL, "JSON line %d, column %d: %s", why.line, why.column,
+                            why.text);
+    *ret = j;
+    return NULL;
+}
+
+static int add_bytes(const char *data, size_t len, void *out)
+{
+    gs_buf_add(out, data, len);
+    return 0;
+}
+
+void gs_json_dump(const json_t *j, struct gs_buf *out)
+{
+    json_dump_callback(j, add_bytes, out, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+void gs_json_dump_pretty(const json_t *j, struct gs_buf *out)
+{
+    json_dump_callback(j, add_bytes, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
+}
+
+static json_t *walk(const json_t *j, va_list path)
+{
+    const char *key;
+    while (j && (key = va_arg(path, const char *)))
+        j = json_object_get(j, key);
+    return (json_t *)j;
+}
+
+json_t *gs_json_get(const json_t *j, ...)
+{
+    va_list path;
+    va_start(path, j);
+    json_t *found = walk(j, path);
+    va_end(path);
+    return found;
+}
+
+const char *gs_json_str(const json_t *j, ...)
+{
+    va_list path;
+    va_start(path, j);
+    const char *s = json_string_value(walk(j, path));
+    va_end(path);
+    return s;
+}
+
+int64_t gs_json_int(const json_t *j, int64_t fallback, ...)
+{
+    va_list path;
+    va_start(path, fallback);
+    const json_t *found = walk(j, path);
+    va_end(path);
+    return json_is_integer(found) ? json_integer_value(found) : fallback;
+}
+
+bool gs_json_bool(const json_t *j, bool fallback, ...)
+{
+    va_list path;
+    va_start(path, fallback);
+    const json_t *found = walk(j, path);
+    va_end(path);
+    return json_is_boolean(found) ? json_is_true(found) : fallback;
+}
+
+void gs_json_set(json_t *j, json_t *value, ...)
+{
+    va_list path;
+    va_start(path, value);
+    const char *key = va_arg(path, const char *);
+    for (const char *next = va_arg(path, const char *); next; next = va_arg(path, const char *)) {
+        json_t *child = json_object_get(j, key);
+        if (!json_is_object(child)) {
+            child = json_object();
+            json_object_set_new(j, key, child);
+        }
+        j = child;
+        key = next;
+    }
+    va_end(path);
+    json_object_set_new(j, key, value);
+}
+
+void gs_json_del(json_t *j, ...)
+{
+    va_list path;
+    va_start(path, j);
+    const char *key = va_arg(path, const char *);
+    for (const char *next = va_arg(path, const char *); next && j;
+         next = va_arg(path, const char *)) {
+        j = json_object_get(j, key);
+        key = next;
+    }
+    va_end(path);
+    if (j)
+        json_object_del(j, key);
+}
+
+void gs_json_set_str(json_t *obj, const char *key, const char *value)
+{
+    if (value)
+        json_object_set_new(obj, key, json_string(value));
+    else
+        json_object_del(obj, key);
+}
+
+void gs_json_set_int(json_t *obj, const char *key, int64_t value)
+{
+    json_object_set_new(obj, key, json_integer(value));
+}
+
+void gs_json_set_bool(json_t *obj, const char *key, bool value)
+{
+    json_object_set_new(obj, key, json_boolean(value));
+}
+
+json_t *gs_json_strf(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    return json_string(text);
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parser's event stream becomes JSON values with a stack of open containers. Aliases copy the
+// anchored value; the total of values made is limited, so that nested aliases cannot explode.
+#include "codec/yaml.h"
+
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "codec/yaml_scalar.h"
+
+#include <libfyaml.h>
+
+#define MAX_VALUES 1000000
+#define MAX_FILE   ((size_t)64 * 1024 * 1024)
+
+struct level {
+    json_t *container; // object or array
+    char *key;         // pending key of an object
+    char *anchor;      // to be recorded when the container closes
+};
+
+struct builder {
+    const char *name;
+    struct level stack[GS_JSON_MAX_DEPTH];
+    size_t depth;
+    json_t *root;
+    int root_line;
+    struct gs_hmap *anchors;
+    size_t n_values;
+    struct gs_yaml_docs docs;
+};
+
+static void free_json(void *j)
+{
+    json_decref(j);
+}
+
+static struct gs_error *fail_at(const struct builder *b, struct fy_event *ev, const char *what)
+{
+    const struct fy_mark *m = ev ? fy_event_start_mark(ev) : NULL;
+    return gs_error_new(GS_EINVAL, "%s:%d:%d: %s", b->name, m ? m->line + 1 : 1,
+                        m ? m->column + 1 : 1, what);
+}
+
+static void pop_level(struct builder *b)
+{
+    struct level *l = &b->stack[--b->depth];
+    json_decref(l->container);
+    free(l->key);
+    free(l->anchor);
+    *l = (struct level){0};
+}
+
+static void reset_document(struct builder *b)
+{
+    while (b->depth)
+        pop_level(b);
+    json_decref(b->root);
+    b->root = NULL;
+    gs_hmap_clear(b->anchors);
+}
+
+static char *anchor_name(struct fy_event *ev)
+{
+    struct fy_token *t = fy_event_get_anchor_token(ev);
+    size_t len;
+    const char *text = t ? fy_token_get_text(t, &len) : NULL;
+    return text ? gs_strndup(text, len) : NULL;
+}
+
+// "<<": the mappings given are defaults for the keys not set here.
+static bool merge_into(json_t *target, json_t *value)
+{
+    if (json_is_object(value))
+        return json_object_update_missing(target, value) == 0;
+    size_t i;
+    json_t *item;
+    if (!json_is_array(value))
+        return false;
+    json_array_foreach(value, i,
+                       item) if (!json_is_object(item) ||
+                                 json_object_update_missing(target, item) != 0) return false;
+    return true;
+}
+
+// Puts a finished value where it belongs. Steals it.
+static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *value)
+{
+    GS_AUTO_JSON json_t *own = value;
+    if (++b->n_values > MAX_VALUES)
+        return fail_at(b, ev, "too many values (aliases that multiply?)");
+    if (!b->depth) {
+        b->root = json_incref(own);
+        return NULL;
+    }
+    struct level *l = &b->stack[b->depth - 1];
+    if (json_is_array(l->container)) {
+        json_array_append(l->container, own);
+        return NULL;
+    }
+    if (!l->key) { // the scalar is a key
+        if (json_is_object(own) || json_is_array(own))
+            return fail_at(b, ev, "a mapping key must be a scalar");
+        GS_AUTO_BUF struct gs_buf text = {0};
+        if (json_is_string(own))
+            gs_buf_add_str(&text, json_string_value(own));
+        else
+            gs_json_dump(own, &text);
+        l->key = gs_buf_take(&text);
+        if (json_object_get(l->container, l->key)) {
+            GS_AUTO_FREE char *what =
+                gs_format("key \"%s\" is already set in this mapping", l->key);
+            return fail_at(b, ev, what);
+        }
+        return NULL;
+    }
+    GS_AUTO_FREE char *key = GS_TAKE(l->key);
+    if (gs_streq(key, "<<"))
+        return merge_into(l->container, own) ? NULL : fail_at(b, ev, "<< needs a mapping");
+    json_object_set(l->container, key, own);
+    return NULL;
+}
+
+static size_t count_values(const json_t *j)
+{
+    size_t n = 1, i;
+    const char *key;
+    json_t *v;
+    if (json_is_object(j)) {
+        json_object_foreach((json_t *)j, key, v) n += count_values(v);
+    } else if (json_is_array(j)) {
+        json_array_foreach(j, i, v) n += count_values(v);
+    }
+    return n;
+}
+
+static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
+{
+    struct fy_token *t = fy_event_get_token(ev);
+    size_t len = 0;
+    const char *text = t ? fy_token_get_text(t, &len) : NULL;
+    struct gs_slice s = gs_slice_make(text ? text : "", text ? len : 0);
+    struct fy_token *tag = fy_event_get_tag_token(ev);
+    size_t tag_len = 0;
+    const char *tag_text = tag ? fy_token_get_text(tag, &tag_len) : NULL;
+    bool force_string = tag_text && gs_slice_ends(gs_slice_make(tag_text, tag_len), "str");
+    bool plain = !t || fy_token_scalar_style(t) == FYSS_PLAIN;
+    bool is_key =
+        b->depth && json_is_object(b->stack[b->depth - 1].container) && !b->stack[b->depth - 1].key;
+    json_t *value =
+        plain && !force_string && !is_key ? yaml_plain_scalar(s) : json_stringn(s.data, s.len);
+    if (!value)
+        return fail_at(b, ev, "the text is not valid UTF-8");
+    if (!is_key && memchr(s.data, '\0', s.len)) {
+        json_decref(value);
+        return fail_at(b, ev, "a NUL character is not allowed");
+    }
+    char *anchor = anchor_name(ev);
+    if (anchor)
+        gs_hmap_put_str(b->anchors, anchor, json_incref(value));
+    free(anchor);
+    return place(b, ev, value);
+}
+
+static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
+{
+    struct fy_token *t = fy_event_get_token(ev);
+    size_t len = 0;
+    const char *text = t ? fy_token_get_text(t, &len) : NULL;
+    json_t *value = text ? gs_hmap_get(b->anchors, gs_slice_make(text, len)) : NULL;
+    if (!value)
+        return fail_at(b, ev, "unknown alias");
+    b->n_values += count_values(value);
+    if (b->n_values > MAX_VALUES)
+        return fail_at(b, ev, "too many values (aliases that multiply?)");
+    return place(b, ev, json_deep_copy(value));
+}
+
+static struct gs_error *on_open(struct builder *b, struct fy_event *ev, json_t *container)
+{
+    if (b->depth == GS_JSON_MAX_DEPTH) {
+        json_decref(container);
+        return fail_at(b, ev, "nested too deeply");
+    }
+    struct level *parent = b->depth ? &b->stack[b->depth - 1] : NULL;
+    if (parent && json_is_object(parent->container) && !parent->key) {
+        json_decref(container);
+        return fail_at(b, ev, "a mapping key must be a scalar");
+    }
+    b->stack[b->depth++] = (struct level){.container = container, .anchor = anchor_name(ev)};
+    return NULL;
+}
+
+static struct gs_error *on_close(struct builder *b, struct fy_event *ev)
+{
+    struct level *l = &b->stack[b->depth - 1];
+    json_t *done = json_incref(l->container);
+    if (l->anchor)
+        gs_hmap_put_str(b->anchors, l->anchor, json_incref(done));
+    pop_level(b);
+    return place(b, ev, done);
+}
+
+static void end_document(struct builder *b)
+{
+    if (b->root && !json_is_null(b->root)) {
+        gs_grow(&b->docs.items, &b->docs.cap, b->docs.len, sizeof(*b->docs.items));
+        b->docs.items[b->docs.len++] =
+            (struct gs_yaml_doc){.value = json_incref(b->root), .line = b->root_line};
+    }
+    reset_document(b);
+}
+
+static struct gs_error *on_event(struct builder *b, struct fy_event *ev)
+{
+    enum { LINE_UNSET = 0 };
+    if (b->root_line == LINE_UNSET && !b->depth &&
+        (ev->type == FYET_MAPPING_START || ev->type == FYET_SEQUENCE_START ||
+         ev->type == FYET_SCALAR)) {
+        const struct fy_mark *m = fy_event_start_mark(ev);
+        b->root_line = m ? m->line + 1 : 1;
+    }
+    switch (ev->type) {
+    case FYET_MAPPING_START:
+        return on_open(b, ev, json_object());
+    case FYET_SEQUENCE_START:
+        return on_open(b, ev, json_array());
+    case FYET_MAPPING_END:
+    case FYET_SEQUENCE_END:
+        return on_close(b, ev);
+    case FYET_SCALAR:
+        return on_scalar(b, ev);
+    case FYET_ALIAS:
+        return on_alias(b, ev);
+    case FYET_DOCUMENT_END:
+        end_document(b);
+        b->root_line = LINE_UNSET;
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
+// The first error that the parser collected, as file:line:column.
+static struct gs_error *stream_error(const struct builder *b, struct fy_diag *diag)
+{
+    void *iter = NULL;
+    for (struct fy_diag_error *e; (e = fy_diag_errors_iterate(diag, &iter));)
+        if (e->type == FYET_ERROR)
+            return gs_error_new(GS_EINVAL, "%s:%d:%d: %s", b->name, e->line, e->column, e->msg);
+    return gs_error_new(GS_EINVAL, "%s: not valid YAML", b->name);
+}
+
+struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
+{
+    struct fy_diag_cfg diag_cfg;
+    fy_diag_cfg_default(&diag_cfg);
+    diag_cfg.fp = NULL;
+    diag_cfg.output_fn = NULL;
+    struct fy_diag *diag = fy_diag_create(&diag_cfg);
+    fy_diag_set_collect_errors(diag, true);
+    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
+                                        FYPCF_ALLOW_DUPLICATE_KEYS | FYPCF_JSON_NONE |
+                                        FYPCF_SLOPPY_FLOW_INDENTATION,
+                               .diag = diag};
+    struct fy_parser *parser = fy_parser_create(&cfg);
+    struct builder b = {.name = name, .anchors = gs_hmap_new(free_json)};
+    struct gs_error *err = NULL;
+    if (!parser || fy_parser_set_string(parser, text.data ? text.data : "", text.len) != 0)
+        err = gs_error_new(GS_EIO, "%s: cannot start the YAML parser", name);
+    bool end = err != NULL;
+    while (!end) {
+        struct fy_event *ev = fy_parser_parse(parser);
+        if (!ev) {
+            if (fy_parser_get_stream_error(parser))
+                err = stream_error(&b, diag);
+            break;
+        }
+        err = on_event(&b, ev);
+        end = err || ev->type == FYET_STREAM_END;
+        fy_parser_event_free(parser, ev);
+    }
+    if (parser)
+        fy_parser_destroy(parser);
+    fy_diag_destroy(diag);
+    reset_document(&b);
+    gs_hmap_free(b.anchors);
+    if (err) {
+        gs_yaml_docs_finish(&b.docs);
+        return err;
+    }
+    *ret = b.docs;
+    return NULL;
+}
+
+struct gs_error *gs_yaml_load_file(const char *path, struct gs_yaml_docs *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    return err ? err : gs_yaml_parse(gs_buf_slice(&text), path, ret);
+}
+
+void gs_yaml_docs_finish(struct gs_yaml_docs *docs)
+{
+    for (size_t i = 0; i < docs->len; i++)
+        json_decref(docs->items[i].value);
+    free(docs->items);
+    *docs = (struct gs_yaml_docs){0};
+}

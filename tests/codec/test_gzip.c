@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "codec/gzip.h"
+
+static void test_round_trip(void **state)
+{
+    GS_AUTO_BUF struct gs_buf text = {0}, packed = {0}, back = {0};
+    for (int i = 0; i < 20000; i++)
+        gs_buf_addf(&text, "line %d\n", i);
+    assert_ok(gs_gzip(gs_buf_slice(&text), &packed));
+    assert_true(packed.len < text.len);
+    assert_ok(gs_gunzip(gs_buf_slice(&packed), text.len, &back));
+    assert_true(gs_slice_eq(gs_buf_slice(&text), gs_buf_slice(&back)));
+}
+
+static void test_limits_and_damage(void **state)
+{
+    GS_AUTO_BUF struct gs_buf zeros = {0}, packed = {0};
+    for (int i = 0; i < 100000; i++)
+        gs_buf_add_char(&zeros, 0);
+    assert_ok(gs_gzip(gs_buf_slice(&zeros), &packed));
+    struct gs_buf out = {0};
+    assert_error(gs_gunzip(gs_buf_slice(&packed), 1000, &out), GS_ELIMIT, "1000");
+    assert_error(gs_gunzip(gs_slice_make(packed.data, packed.len / 2), 1000000, &out), GS_EINVAL,
+                 "cut off");
+    assert_error(gs_gunzip(GS_SLICE("not gzip"), 1000, &out), GS_EINVAL, "damaged");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
+                                       cmocka_unit_test(test_limits_and_damage)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

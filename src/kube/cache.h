@@ -17,9 +17,13 @@ struct kube_cache_handlers {
 // ns NULL: all namespaces. query: extra encoded parameters or NULL.
 struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, struct kube_gvr r,
                                   const char *ns, const char *query);
-// Any number of handlers; existing objects are replayed to a handler added after the sync.
+// Any number of handlers (copied); to one added after the sync the existing objects are replayed,
+// and on_synced is called, before this returns.
 void kube_cache_add_handlers(struct kube_cache *c, const struct kube_cache_handlers *h);
+// Takes back the handlers with this arg: they are not called any more.
+void kube_cache_remove_handlers(struct kube_cache *c, const void *arg);
 void kube_cache_start(struct kube_cache *c);
+// May be called from inside a handler. The memory goes when the loop has closed the cache's timer.
 void kube_cache_free(struct kube_cache *c);
 
 bool kube_cache_synced(const struct kube_cache *c);

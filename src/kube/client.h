@@ -28,12 +28,13 @@ struct kube_gvr {
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);
-void kube_client_free(struct kube_client *c);
+void kube_client_free(struct kube_client *c); // cancels what is under way
+struct http_client *kube_client_http(const struct kube_client *c); // borrowed
 
 // status 0 and err set: the transfer failed. Else the HTTP status and the parsed body (borrowed for
 // the call; take a reference to keep it). For status >= 400 err is set too, with the Status message
 // (GS_ENOTFOUND 404, GS_EEXIST / GS_ECONFLICT 409, GS_EPERM 401 and 403, GS_EINVAL 400 and 422).
-// err is owned by the callee.
+// err is owned by the callee. A NULL kube_done: nobody wants to know.
 typedef void (*kube_done)(void *arg, int status, json_t *body, struct gs_error *err);
 
 struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,
@@ -60,5 +61,6 @@ struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg);
 void kube_request_cancel(struct kube_request *r); // cb is not called; NULL is fine
 
+// "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name and subresource may be NULL.
 void kube_path(struct gs_buf *out, struct kube_gvr r, const char *ns, const char *name,
                const char *subresource);

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache is always in one of these states:
+//
+//     idle ──start──▶ listing ──ok──▶ watching ──stream ends──▶ watching (from the last version)
+//                        ▲  │            │ │
+//                        │ fails      410│ │fails
+//                        │  ▼            │ ▼
+//                     backing off ◀──────┴─┘   (then lists when `relist`, else watches on)
+//
+// While a handler runs the cache may be freed: every dispatch goes by `closed` afterwards.
+#include "kube/cache.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define FRAME_MAX         (16u * 1024 * 1024) // one watch event
+#define BACKOFF_FIRST_MS  200
+#define BACKOFF_LAST_MS   30000
+#define WATCH_MIN_SECONDS 300 // asked of the server; twice as long at most
+#define WATCH_HEALTHY_NS  GS_NS_PER_SEC
+
+struct kube_cache {
+    struct kube_client *client;
+    char *path;  // of the collection
+    char *query; // extra parameters or NULL
+    char *resource_version;
+
+    struct gs_hmap *objects; // key -> json_t
+    struct kube_cache_handlers *handlers;
+    size_t n_handlers, handlers_cap;
+    unsigned dispatching;
+    bool handlers_dropped; // some were taken back while dispatching
+
+    struct kube_request *list;
+    struct http_op *watch;
+    struct gs_buf frame; // the start of an event whose end has not come yet
+    int64_t watch_started_ns;
+    bool watch_fruitful; // an event came on this watch
+    bool frame_bad;      // the watch cannot go on; what follows of it is ignored
+
+    uv_timer_t timer;
+    unsigned failures;
+    bool relist; // the next attempt lists
+    bool synced, started, closed;
+    char *error;
+};
+
+static void free_json(void *j)
+{
+    json_decref(j);
+}
+
+static char *key_of(const json_t *obj)
+{
+    const char *name = kube_name(obj);
+    return name && *name ? kube_key(obj) : NULL;
+}
+
+struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, struct kube_gvr r,
+                                  const char *ns, const char *query)
+{
+    struct kube_cache *c = gs_alloc(sizeof(*c));
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    c->client = client;
+    c->path = gs_buf_take(&path);
+    c->query = query && *query ? gs_strdup(query) : NULL;
+    c->objects = gs_hmap_new(free_json);
+    c->frame.limit = FRAME_MAX;
+    uv_timer_init(loop, &c->timer);
+    c->timer.data = c;
+    return c;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void kube_cache_free(struct kube_cache *c)
+{
+    if (!c || c->closed)
+        return;
+    c->closed = true;
+    kube_request_cancel(c->list);
+    http_op_cancel(c->watch);
+    gs_hmap_free(c->objects);
+    free(c->handlers);
+    free(c->path);
+    free(c->query);
+    free(c->resource_version);
+    free(c->error);
+    gs_buf_finish(&c->frame);
+    c->handlers = NULL;
+    c->n_handlers = 0;
+    uv_close((uv_handle_t *)&c->timer, timer_closed);
+}
+
+// --- handlers ---
+
+static void drop_dead_handlers(struct kube_cache *c)
+{
+    if (c->closed || c->dispatching || !c->handlers_dropped)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n_handlers; i++)
+        if (c->handlers[i].on_change || c->handlers[i].on_synced)
+            c->handlers[kept++] = c->handlers[i];
+    c->n_handlers = kept;
+    c->handlers_dropped = false;
+}
+
+static void tell_change(struct kube_cache *c, const json_t *old_obj, const json_t *new_obj)
+{
+    size_t n = c->n_handlers; // one that is added meanwhile is told by its own replay
+    c->dispatching++;
+    for (size_t i = 0; i < n && !c->closed; i++) {
+        struct kube_cache_handlers h = c->handlers[i];
+        if (h.on_change)
+            h.on_change(h.arg, old_obj, new_obj);
+    }
+    c->dispatching--;
+    drop_dead_handlers(c);
+}
+
+static void tell_synced(struct kube_cache *c)
+{
+    size_t n = c->n_handlers;
+    c->dispatching++;
+    for (size_t i = 0; i < n && !c->closed; i++) {
+        struct kube_cache_handlers h = c->handlers[i];
+        if (h.on_synced)
+            h.on_synced(h.arg);
+    }
+    c->dispatching--;
+    drop_dead_handlers(c);
+}
+
+void kube_cache_add_handlers(struct kube_cache *c, const struct kube_cache_handlers *h)
+{
+    gs_grow(&c->handlers, &c->handlers_cap, c->n_handlers, sizeof(*c->handlers));
+    c->handlers[c->n_handlers++] = *h;
+    if (!c->synced)
+        return;
+    struct kube_cache_handlers mine = *h;
+    size_t pos = 0;
+    const json_t *obj;
+    c->dispatching++;
+    while (mine.on_change && !c->closed && (obj = kube_cache_next(c, &pos)))
+        mine.on_change(mine.arg, NULL, obj);
+    if (mine.on_synced && !c->closed)
+        mine.on_synced(mine.arg);
+    c->dispatching--;
+    drop_dead_handlers(c);
+}
+
+void kube_cache_remove_handlers(struct kube_cache *c, const void *arg)
+{
+    for (size_t i = 0; i < c->n_handlers; i++) {
+        if (c->handlers[i].arg != arg)
+            continue;
+        c->handlers[i] = (struct kube_cache_handlers){0};
+        c->handlers_dropped = true;
+    }
+    drop_dead_handlers(c);
+}
+
+// --- objects ---
+
+// Both false when the cache was freed by a handler.
+static bool put(struct kube_cache *c, json_t *obj)
+{
+    GS_AUTO_FREE char *key = key_of(obj);
+    if (!key)
+        return true;
+    GS_AUTO_JSON json_t *fresh = json_incref(obj);
+    GS_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
+    if (old && !gs_streq(kube_uid(old), kube_uid(fresh))) {
+        json_decref(gs_hmap_remove_str(c->objects, key));
+        tell_change(c, old, NULL);
+        if (c->closed)
+            return false;
+        json_decref(old);
+        old = NULL;
+    }
+    if (old && gs_streq(kube_resource_version(old), kube_resource_version(fresh)))
+        return true;
+    gs_hmap_put_str(c->objects, key, json_incref(fresh));
+    tell_change(c, old, fresh);
+    return !c->closed;
+}
+
+static bool drop(struct kube_cache *c, const char *key, json_t *last)
+{
+    GS_AUTO_JSON json_t *old = gs_hmap_remove_str(c->objects, key);
+    if (!old)
+        return true;
+    GS_AUTO_JSON json_t *shown = json_incref(last ? last : old);
+    tell_change(c, shown, NULL);
+    return !c->closed;
+}
+
+static void set_version(struct kube_cache *c, const char *version)
+{
+    if (!version || !*version)
+        return;
+    free(c->resource_version);
+    c->resource_version = gs_strdup(version);
+}
+
+// --- attempts and failures ---
+
+static void send_list(struct kube_cache *c);
+static void send_watch(struct kube_cache *c);
+
+static void attempt(struct kube_cache *c)
+{
+    if (c->relist || !c->resource_version)
+        send_list(c);
+    else
+        send_watch(c);
+}
+
+static void timer_fired(uv_timer_t *t)
+{
+    struct kube_cache *c = t->data;
+    http_op_cancel(c->watch);
+    c->watch = NULL;
+    attempt(c);
+}
+
+static uint64_t jitter(uint64_t bound)
+{
+    uint32_t r = 0;
+    if (uv_random(NULL, NULL, &r, sizeof(r), 0, NULL) != 0)
+        r = (uint32_t)gs_mono_ns();
+    return bound ? r % bound : 0;
+}
+
+static void back_off(struct kube_cache *c)
+{
+    uint64_t ms = BACKOFF_FIRST_MS;
+    for (unsigned i = 0; i < c->failures && ms < BACKOFF_LAST_MS; i++)
+        ms *= 2;
+    ms += jitter(ms / 2);
+    if (ms > BACKOFF_LAST_MS)
+        ms = BACKOFF_LAST_MS;
+    c->failures++;
+    uv_timer_start(&c->timer, timer_fired, ms, 0);
+}
+
+static void failed(struct kube_cache *c, struct gs_error *err)
+{
+    free(c->error);
+    c->error = gs_strdup(err ? gs_error_message(err) : "the watch ended early");
+    gs_error_free(err);
+    back_off(c);
+}
+
+static void clear_error(struct kube_cache *c)
+{
+    free(c->error);
+    c->error = NULL;
+}
+
+static void healthy(struct kube_cache *c)
+{
+    c->failures = 0;
+    clear_error(c);
+}
+
+static void watch_stands(uv_timer_t *t)
+{
+    healthy(t->data);
+}
+
+// --- list ---
+
+// Lists carry kind and apiVersion once; an object alone has its own.
+static void complete_items(json_t *list)
+{
+    const char *kind = kube_kind(list), *version = kube_api_version(list);
+    if (!kind || !gs_ends(kind, "List") || !version)
+        return;
+    GS_AUTO_FREE char *item_kind = gs_strndup(kind, strlen(kind) - strlen("List"));
+    size_t i;
+    json_t *item;
+    json_array_foreach(gs_json_get(list, "items", NULL), i, item)
+    {
+        if (!kube_kind(item))
+            gs_json_set_str(item, "kind", item_kind);
+        if (!kube_api_version(item))
+            gs_json_set_str(item, "apiVersion", version);
+    }
+}
+
+static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
+{
+    GS_AUTO_JSON json_t *gone = json_array(); // keys: the map must not change while it is walked
+    size_t pos = 0;
+    struct gs_slice key;
+    while (gs_hmap_next(c->objects, &pos, &key, NULL))
+        if (!gs_hmap_get(present, key))
+            json_array_append_new(gone, json_stringn(key.data, key.len));
+    size_t i;
+    json_t *name;
+    json_array_foreach(gone, i, name)
+    {
+        if (!drop(c, json_string_value(name), NULL))
+            return false;
+    }
+    return true;
+}
+
+static void take_list(struct kube_cache *c, json_t *list)
+{
+    json_t *items = gs_json_get(list, "items", NULL);
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *present = gs_hmap_new(NULL);
+    size_t i;
+    json_t *item;
+
+    complete_items(list);
+    json_array_foreach(items, i, item)
+    {
+        GS_AUTO_FREE char *key = key_of(item);
+        if (key)
+            gs_hmap_put_str(present, key, item);
+    }
+    set_version(c, gs_json_str(list, "metadata", "resourceVersion", NULL));
+    if (!drop_absent(c, present))
+        return;
+    json_array_foreach(items, i, item)
+    {
+        if (!put(c, item))
+            return;
+    }
+    c->relist = false;
+    clear_error(c);
+    if (!c->synced) {
+        c->synced = true;
+        tell_synced(c);
+    }
+    if (!c->closed)
+        send_watch(c);
+}
+
+static void list_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct kube_cache *c = arg;
+    c->list = NULL;
+    if (!err && !json_is_array(gs_json_get(body, "items", NULL)))
+        err = gs_error_new(GS_EPROTO, "the API server's answer to %s is not a list", c->path);
+    if (err) {
+        failed(c, gs_error_wrap(err, "listing %s", c->path));
+        return;
+    }
+    GS_AUTO_JSON json_t *list = json_incref(body);
+    take_list(c, list);
+}
+
+static void send_list(struct kube_cache *c)
+{
+    c->relist = true;
+    GS_AUTO_BUF struct gs_buf path = {0};
+    gs_buf_addf(&path, "%s%s%s", c->path, c->query ? "?" : "", c->query ? c->query : "");
+    c->list = kube_raw_get(c->client, path.data, list_done, c);
+}
+
+// --- watch ---
+
+// The watch cannot go on, whether or not the server ends it.
+static void watch_broken(struct kube_cache *c, bool relist, struct gs_error *err)
+{
+    c->frame_bad = true;
+    c->relist = c->relist || relist;
+    // "Gone" after events is plain ageing and lists at once; without events it could spin.
+    bool at_once = relist && c->watch_fruitful && c->failures == 0;
+    failed(c, err);
+    if (at_once)
+        uv_timer_start(&c->timer, timer_fired, 0, 0);
+}
+
+static void watch_error(struct kube_cache *c, const json_t *status)
+{
+    int64_t code = gs_json_int(status, 0, "code", NULL);
+    const char *reason = gs_json_str(status, "reason", NULL);
+    const char *message = gs_json_str(status, "message", NULL);
+    bool gone = code == 410 || gs_streq(reason, "Expired") || gs_streq(reason, "Gone");
+    watch_broken(c, gone,
+                 gs_error_new(GS_EUNAVAIL, "watching %s: %s", c->path,
+                              message ? message : "the API server reported an error"));
+}
+
+// False when the cache was freed.
+static bool take_event(struct kube_cache *c, struct gs_slice line)
+{
+    GS_AUTO_JSON json_t *event = NULL;
+    line = gs_slice_trim(line);
+    if (line.len == 0)
+        return true;
+    struct gs_error *err = gs_json_parse(line, false, &event);
+    const char *type = gs_json_str(event, "type", NULL);
+    json_t *obj = gs_json_get(event, "object", NULL);
+    if (err || !type || !json_is_object(obj)) {
+        if (!err)
+            err = gs_error_new(GS_EPROTO, "not a watch event");
+        watch_broken(c, true, gs_error_wrap(err, "watching %s", c->path));
+        return true;
+    }
+    if (gs_streq(type, "ERROR")) {
+        watch_error(c, obj);
+        return true;
+    }
+    c->watch_fruitful = true;
+    healthy(c);
+    set_version(c, kube_resource_version(obj));
+    if (gs_streq(type, "ADDED") || gs_streq(type, "MODIFIED"))
+        return put(c, obj);
+    if (gs_streq(type, "DELETED")) {
+        GS_AUTO_FREE char *key = key_of(obj);
+        return !key || drop(c, key, obj);
+    }
+    return true; // BOOKMARK, and types to come
+}
+
+static void watch_data(void *arg, struct gs_slice bytes)
+{
+    struct kube_cache *c = arg;
+    while (bytes.len > 0 && !c->frame_bad) {
+        const char *end = memchr(bytes.data, '\n', bytes.len);
+        size_t n = end ? (size_t)(end - bytes.data) : bytes.len;
+        struct gs_slice line = {bytes.data, n};
+        if (!end || c->frame.len > 0) {
+            gs_buf_add_slice(&c->frame, line);
+            line = gs_buf_slice(&c->frame);
+        }
+        if (c->frame.overflow) {
+            watch_broken(c, true,
+                         gs_error_new(GS_ELIMIT, "watching %s: an event is larger than %u bytes",
+                                      c->path, FRAME_MAX));
+            return;
+        }
+        if (!end)
+            return;
+        bytes = gs_slice_make(end + 1, bytes.len - n - 1);
+        GS_AUTO_BUF struct gs_buf whole = c->frame; // a handler may free the cache
+        c->frame = (struct gs_buf){.limit = FRAME_MAX};
+        if (!take_event(c, line))
+            return;
+    }
+}
+
+static void watch_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct kube_cache *c = arg;
+    c->watch = NULL;
+    if (c->frame_bad) { // the timer is running
+        gs_error_free(err);
+        return;
+    }
+    if (!err && answer->status != 200) {
+        c->relist = true;
+        if (answer->status == 410 && c->failures == 0) {
+            c->failures = 1;
+            send_list(c);
+            return;
+        }
+        err = gs_error_new(GS_EUNAVAIL, "the API server answered HTTP %d", answer->status);
+    }
+    bool served = c->watch_fruitful || gs_mono_ns() - c->watch_started_ns > WATCH_HEALTHY_NS;
+    if (served)
+        healthy(c);
+    if (!err && served) {
+        send_watch(c);
+        return;
+    }
+    // Our own time limit on a silent stream is no failure of the server.
+    if (err && served && gs_error_code(err) == GS_ETIMEOUT) {
+        gs_error_free(err);
+        send_watch(c);
+        return;
+    }
+    failed(c, err ? gs_error_wrap(err, "watching %s", c->path) : NULL);
+}
+
+static void send_watch(struct kube_cache *c)
+{
+    unsigned seconds = WATCH_MIN_SECONDS + (unsigned)jitter(WATCH_MIN_SECONDS);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    gs_buf_addf(&path,
+                "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", c->path,
+                seconds);
+    http_encode(gs_slice_of(c->resource_version ? c->resource_version : ""), &path);
+    if (c->query)
+        gs_buf_addf(&path, "&%s", c->query);
+
+    static const struct http_header headers[] = {{"Accept", "application/json"}, {NULL, NULL}};
+    static const struct http_callbacks callbacks = {.on_data = watch_data, .on_done = watch_done};
+    struct http_call call = {
+        .path = path.data,
+        .headers = headers,
+        .timeout_ms = (seconds + 30) * 1000, // a peer that vanished silently is noticed by then
+    };
+    gs_buf_clear(&c->frame);
+    c->frame.overflow = false;
+    c->frame_bad = false;
+    c->watch_fruitful = false;
+    c->watch_started_ns = gs_mono_ns();
+    if (c->failures > 0 || c->error)
+        uv_timer_start(&c->timer, watch_stands, WATCH_HEALTHY_NS / GS_NS_PER_MS, 0);
+    c->watch = http_send(kube_client_http(c->client), &call, &callbacks, c);
+}
+
+// --- reading ---
+
+void kube_cache_start(struct kube_cache *c)
+{
+    if (c->started)
+        return;
+    c->started = true;
+    send_list(c);
+}
+
+bool kube_cache_synced(const struct kube_cache *c)
+{
+    return c->synced;
+}
+
+const json_t *kube_cache_get(const struct kube_cache *c, const char *ns, const char *name)
+{
+    if (!name)
+        return NULL;
+    if (!ns)
+        return gs_hmap_get_str(c->objects, name);
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    return gs_hmap_get_str(c->objects, key);
+}
+
+size_t kube_cache_len(const struct kube_cache *c)
+{
+    return gs_hmap_len(c->objects);
+}
+
+const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos)
+{
+    void *obj = NULL;
+    struct gs_slice key;
+    return gs_hmap_next(c->objects, pos, &key, &obj) ? obj : NULL;
+}
+
+const char *kube_cache_error(const struct kube_cache *c)
+{
+    return c->error;
+}

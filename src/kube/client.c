@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/client.h"
+
+#include "base/mem.h"
+
+struct kube_client {
+    struct http_client *http;
+    struct kube_request *requests; // under way
+};
+
+struct kube_request {
+    struct kube_client *client;
+    struct kube_request *prev, *next;
+    struct http_op *op;
+    kube_done cb;
+    void *arg;
+    bool in_callback;
+};
+
+struct kube_client *kube_client_new(struct http_client *client)
+{
+    struct kube_client *c = gs_alloc(sizeof(*c));
+    c->http = client;
+    return c;
+}
+
+struct http_client *kube_client_http(const struct kube_client *c)
+{
+    return c->http;
+}
+
+void kube_client_free(struct kube_client *c)
+{
+    if (!c)
+        return;
+    while (c->requests)
+        kube_request_cancel(c->requests);
+    free(c);
+}
+
+static void request_unlink(struct kube_request *r)
+{
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        r->client->requests = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+}
+
+void kube_request_cancel(struct kube_request *r)
+{
+    if (!r || r->in_callback)
+        return;
+    request_unlink(r);
+    http_op_cancel(r->op);
+    free(r);
+}
+
+static enum gs_code code_of_status(int status, const char *reason)
+{
+    switch (status) {
+    case 400:
+    case 415:
+    case 422:
+        return GS_EINVAL;
+    case 401:
+    case 403:
+        return GS_EPERM;
+    case 404:
+        return GS_ENOTFOUND;
+    case 409:
+        return gs_streq(reason, "AlreadyExists") ? GS_EEXIST : GS_ECONFLICT;
+    case 405:
+    case 501:
+        return GS_ENOTSUP;
+    case 410:
+        return GS_ELIMIT;
+    case 408:
+    case 504:
+        return GS_ETIMEOUT;
+    case 413:
+        return GS_ELIMIT;
+    default:
+        return GS_EUNAVAIL;
+    }
+}
+
+static struct gs_error *error_of_answer(const struct http_answer *a, const json_t *body)
+{
+    const char *message = gs_json_str(body, "message", NULL);
+    enum gs_code code = code_of_status(a->status, gs_json_str(body, "reason", NULL));
+    if (message && *message)
+        return gs_error_new(code, "%s", message);
+    struct gs_slice text = gs_slice_trim(a->body);
+    if (text.len > 200)
+        text.len = 200;
+    return gs_error_new(code, "the API server answered HTTP %d%s" GS_SLICE_FMT, a->status,
+                        text.len ? ": " : "", GS_SLICE_ARG(text));
+}
+
+static void request_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct kube_request *r = arg;
+    GS_AUTO_JSON json_t *body = NULL;
+    int status = 0;
+
+    request_unlink(r);
+    r->in_callback = true;
+    if (!err) {
+        status = answer->status;
+        if (answer->body.len > 0) {
+            struct gs_error *bad = gs_json_parse(answer->body, false, &body);
+            if (bad && status < 400)
+                err = gs_error_wrap(bad, "reading the API server's reply");
+            else
+                gs_error_free(bad);
+        }
+        if (status >= 400)
+            err = error_of_answer(answer, body);
+    }
+    if (r->cb)
+        r->cb(r->arg, status, body, err);
+    else
+        gs_error_free(err);
+    free(r);
+}
+
+static struct kube_request *request_send(struct kube_client *c, const struct http_call *call,
+                                         kube_done cb, void *arg)
+{
+    struct kube_request *r = gs_alloc(sizeof(*r));
+    r->client = c;
+    r->cb = cb;
+    r->arg = arg;
+    r->next = c->requests;
+    if (r->next)
+        r->next->prev = r;
+    c->requests = r;
+    static const struct http_callbacks callbacks = {.on_done = request_done};
+    r->op = http_send(c->http, call, &callbacks, r);
+    return r;
+}
+
+static void add_segment(struct gs_buf *out, const char *text)
+{
+    gs_buf_add_char(out, '/');
+    http_encode(gs_slice_of(text), out);
+}
+
+void kube_path(struct gs_buf *out, struct kube_gvr r, const char *ns, const char *name,
+               const char *subresource)
+{
+    if (*r.group) {
+        gs_buf_add_str(out, "/apis");
+        add_segment(out, r.group);
+    } else {
+        gs_buf_add_str(out, "/api");
+    }
+    add_segment(out, r.version);
+    if (ns) {
+        gs_buf_add_str(out, "/namespaces");
+        add_segment(out, ns);
+    }
+    add_segment(out, r.resource);
+    if (name)
+        add_segment(out, name);
+    if (subresource)
+        add_segment(out, subresource);
+}
+
+static const struct http_header accept_json[] = {{"Accept", "application/json"}, {NULL, NULL}};
+
+struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg)
+{
+    struct http_call call = {.path = path, .headers = accept_json};
+    return request_send(c, &call, cb, arg);
+}
+
+struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,
+                              const char *name, const char *subresource, kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, name, subresource);
+    return kube_raw_get(c, path.data, cb, arg);
+}
+
+struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const char *ns,
+                               const char *query, kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    if (query && *query)
+        gs_buf_addf(&path, "?%s", query);
+    return kube_raw_get(c, path.data, cb, arg);
+}
+
+static struct kube_request *send_json(struct kube_client *c, const char *method, const char *path,
+                                      const char *content_type, const json_t *body, kube_done cb,
+                                      void *arg)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (body)
+        gs_json_dump(body, &text);
+    struct http_call call = {
+        .method = method,
+        .path = path,
+        .headers = accept_json,
+        .body = gs_buf_slice(&text),
+        .content_type = content_type,
+    };
+    return request_send(c, &call, cb, arg);
+}
+
+struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const json_t *obj, kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    return send_json(c, "POST", path.data, "application/json", obj, cb, arg);
+}
+
+struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const char *name, const char *subresource, const json_t *obj,
+                                 kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, name, subresource);
+    return send_json(c, "PUT", path.data, "application/json", obj, cb, arg);
+}
+
+struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                const char *name, const char *subresource, const char *content_type,
+                                const json_t *patch, kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, name, subresource);
+    return send_json(c, "PATCH", path.data, content_type, patch, cb, arg);
+}
+
+struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const char *name, int grace_seconds, kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, name, NULL);
+    GS_AUTO_JSON json_t *options = json_object();
+    gs_json_set_str(options, "kind", "DeleteOptions");
+    gs_json_set_str(options, "apiVersion", "v1");
+    if (grace_seconds >= 0)
+        gs_json_set_int(options, "gracePeriodSeconds", grace_seconds);
+    return send_json(c, "DELETE", path.data, "application/json", options, cb, arg);
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/kubeconfig.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "codec/base64.h"
+#include "codec/yaml.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_LIMIT      (1024 * 1024)
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+static void wipe(char **secret)
+{
+    if (*secret)
+        explicit_bzero(*secret, strlen(*secret));
+    free(*secret);
+    *secret = NULL;
+}
+
+void kube_config_finish(struct kube_config *c)
+{
+    free(c->server);
+    free(c->ca_pem);
+    free(c->client_cert_pem);
+    free(c->ns);
+    wipe(&c->client_key_pem);
+    wipe(&c->token);
+    *c = (struct kube_config){0};
+}
+
+// --- reading ---
+
+struct source {
+    char *path;
+    json_t *doc;
+};
+
+struct sources {
+    struct source *items; // in order of precedence
+    size_t len, cap;
+};
+
+static void sources_finish(struct sources *s)
+{
+    for (size_t i = 0; i < s->len; i++) {
+        free(s->items[i].path);
+        json_decref(s->items[i].doc);
+    }
+    free(s->items);
+}
+
+static struct gs_error *sources_add(struct sources *s, const char *path)
+{
+    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    if (err)
+        return err;
+    if (docs.len != 1 || !json_is_object(docs.items[0].value))
+        return gs_error_new(GS_EINVAL, "%s: not a kubeconfig: expected one mapping", path);
+    gs_grow(&s->items, &s->cap, s->len, sizeof(*s->items));
+    s->items[s->len++] = (struct source){gs_strdup(path), json_incref(docs.items[0].value)};
+    return NULL;
+}
+
+// The entry `name` of the list "clusters", "users" or "contexts": its member "cluster", "user" …
+static const json_t *find_entry(const struct sources *s, const char *list, const char *member,
+                                const char *name, const char **ret_path)
+{
+    for (size_t i = 0; i < s->len; i++) {
+        size_t n;
+        json_t *entry;
+        json_array_foreach(json_object_get(s->items[i].doc, list), n, entry)
+        {
+            if (gs_streq(gs_json_str(entry, "name", NULL), name)) {
+                *ret_path = s->items[i].path;
+                return json_object_get(entry, member);
+            }
+        }
+    }
+    return NULL;
+}
+
+// A file named in a kubeconfig is relative to the kubeconfig.
+static struct gs_error *read_beside(const char *config_path, const char *path, char **ret)
+{
+    GS_AUTO_FREE char *full = NULL;
+    const char *slash = strrchr(config_path, '/');
+    if (path[0] == '/' || !slash)
+        full = gs_strdup(path);
+    else
+        full = gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(full, FILE_LIMIT, &text);
+    if (err)
+        return err;
+    *ret = gs_buf_take(&text);
+    return NULL;
+}
+
+// PEM from "<key>-data" (base64) or from the file that "<key>" names; absent is fine.
+static struct gs_error *read_pem(const json_t *obj, const char *config_path, const char *key,
+                                 char **ret)
+{
+    GS_AUTO_FREE char *data_key = gs_format("%s-data", key);
+    const char *data = gs_json_str(obj, data_key, NULL);
+    const char *path = gs_json_str(obj, key, NULL);
+    if (data && *data) {
+        GS_AUTO_BUF struct gs_buf pem = {0};
+        struct gs_error *err = gs_base64_decode(gs_slice_of(data), &pem);
+        if (err)
+            return gs_error_wrap(err, "%s: %s", config_path, data_key);
+        *ret = gs_buf_take(&pem);
+        return NULL;
+    }
+    if (!path || !*path)
+        return NULL;
+    struct gs_error *err = read_beside(config_path, path, ret);
+    return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
+}
+
+static struct gs_error *load_cluster(const struct sources *s, const char *name,
+                                     struct kube_config *c)
+{
+    const char *path = NULL;
+    const json_t *cluster = find_entry(s, "clusters", "cluster", name, &path);
+    if (!cluster)
+        return gs_error_new(GS_EINVAL, "%s: there is no cluster \"%s\"", s->items[0].path, name);
+    c->server = gs_strdup(gs_json_str(cluster, "server", NULL));
+    if (!c->server)
+        return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
+    c->insecure = gs_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
+    return read_pem(cluster, path, "certificate-authority", &c->ca_pem);
+}
+
+static struct gs_error *load_user(const struct sources *s, const char *name, struct kube_config *c)
+{
+    const char *path = NULL;
+    const json_t *user = find_entry(s, "users", "user", name, &path);
+    if (!user)
+        return gs_error_new(GS_EINVAL, "%s: there is no user \"%s\"", s->items[0].path, name);
+    if (json_object_get(user, "exec") || json_object_get(user, "auth-provider"))
+        return gs_error_new(GS_ENOTSUP,
+                            "%s: user \"%s\" logs in through a plug-in, which is not supported: "
+                            "use a client certificate or a token",
+                            path, name);
+    struct gs_error *err = read_pem(user, path, "client-certificate", &c->client_cert_pem);
+    if (!err)
+        err = read_pem(user, path, "client-key", &c->client_key_pem);
+    if (err)
+        return err;
+    const char *token = gs_json_str(user, "token", NULL);
+    const char *token_file = gs_json_str(user, "tokenFile", NULL);
+    if (token && *token) {
+        c->token = gs_strdup(token);
+    } else if (token_file && *token_file) {
+        err = read_beside(path, token_file, &c->token);
+        if (err)
+            return gs_error_wrap(err, "%s: tokenFile", path);
+        c->token[strcspn(c->token, "\r\n")] = '\0';
+    }
+    return NULL;
+}
+
+static const char *current_context(const struct sources *s)
+{
+    for (size_t i = 0; i < s->len; i++) {
+        const char *name = gs_json_str(s->items[i].doc, "current-context", NULL);
+        if (name && *name)
+            return name;
+    }
+    return NULL;
+}
+
+static struct gs_error *load_context(const struct sources *s, const char *name,
+                                     struct kube_config *c)
+{
+    const char *path = NULL;
+    if (!name)
+        name = current_context(s);
+    if (!name)
+        return gs_error_new(GS_EINVAL,
+                            "%s: current-context is not set (kubectl config use-context NAME)",
+                            s->items[0].path);
+    const json_t *context = find_entry(s, "contexts", "context", name, &path);
+    if (!context)
+        return gs_error_new(GS_EINVAL, "%s: there is no context \"%s\"", s->items[0].path, name);
+    const char *cluster = gs_json_str(context, "cluster", NULL);
+    const char *user = gs_json_str(context, "user", NULL);
+    const char *ns = gs_json_str(context, "namespace", NULL);
+    if (!cluster)
+        return gs_error_new(GS_EINVAL, "%s: context \"%s\" has no cluster", path, name);
+    c->ns = gs_strdup(ns && *ns ? ns : "default");
+    struct gs_error *err = load_cluster(s, cluster, c);
+    if (!err && user)
+        err = load_user(s, user, c);
+    return err;
+}
+
+static struct gs_error *load_in_cluster(const char *host, const char *port, struct kube_config *c)
+{
+    bool v6 = strchr(host, ':') != NULL;
+    c->server = gs_format("https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    struct gs_error *err = read_beside("", SERVICE_ACCOUNT "/token", &c->token);
+    if (!err)
+        err = read_beside("", SERVICE_ACCOUNT "/ca.crt", &c->ca_pem);
+    if (err)
+        return gs_error_wrap(err, "the pod's service account");
+    c->token[strcspn(c->token, "\r\n")] = '\0';
+    gs_error_free(read_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // default then
+    if (!c->ns)
+        c->ns = gs_strdup("default");
+    return NULL;
+}
+
+// KUBECONFIG may name several files; those that are absent are passed over.
+static struct gs_error *find_sources(struct sources *s)
+{
+    const char *list = getenv("KUBECONFIG");
+    if (list && *list) {
+        struct gs_slice rest = gs_slice_of(list);
+        while (rest.data) {
+            GS_AUTO_FREE char *path = gs_slice_dup(gs_slice_cut(&rest, ':'));
+            if (!*path || access(path, F_OK) != 0)
+                continue;
+            struct gs_error *err = sources_add(s, path);
+            if (err)
+                return err;
+        }
+        return s->len ? NULL : gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file", list);
+    }
+    const char *home = getenv("HOME");
+    GS_AUTO_FREE char *path = gs_format("%s/.kube/config", home ? home : "");
+    return access(path, F_OK) == 0 ? sources_add(s, path) : NULL;
+}
+
+struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret)
+{
+    GS_CLEANUP(sources_finish) struct sources s = {0};
+    struct kube_config c = {0};
+    struct gs_error *err = path ? sources_add(&s, path) : find_sources(&s);
+    if (err)
+        return err;
+    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+    if (s.len > 0)
+        err = load_context(&s, context, &c);
+    else if (host && *host && port && *port)
+        err = load_in_cluster(host, port, &c);
+    else
+        err = gs_error_new(GS_ENOTFOUND, "no kubeconfig: set KUBECONFIG, write ~/.kube/config, or "
+                                         "run in a pod with a service account");
+    if (err) {
+        kube_config_finish(&c);
+        return err;
+    }
+    *ret = c;
+    return NULL;
+}
+
+// --- writing ---
+
+// A JSON string is a YAML scalar.
+static void add_string(struct gs_buf *out, const char *indent, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    GS_AUTO_JSON json_t *text = json_string(value);
+    gs_buf_addf(out, "%s%s: ", indent, key);
+    gs_json_dump(text, out);
+    gs_buf_add_char(out, '\n');
+}
+
+static void add_base64(struct gs_buf *out, const char *key, const char *pem)
+{
+    if (!pem)
+        return;
+    gs_buf_addf(out, "    %s: ", key);
+    gs_base64_encode(gs_slice_of(pem), out);
+    gs_buf_add_char(out, '\n');
+}
+
+struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_buf_add_str(&out, "apiVersion: v1\nkind: Config\n");
+    add_string(&out, "", "current-context", name);
+    gs_buf_add_str(&out, "preferences: {}\nclusters:\n- cluster:\n");
+    add_base64(&out, "certificate-authority-data", c->ca_pem);
+    if (c->insecure)
+        gs_buf_add_str(&out, "    insecure-skip-tls-verify: true\n");
+    add_string(&out, "    ", "server", c->server);
+    add_string(&out, "  ", "name", name);
+    gs_buf_add_str(&out, "contexts:\n- context:\n");
+    add_string(&out, "    ", "cluster", name);
+    add_string(&out, "    ", "namespace", c->ns);
+    add_string(&out, "    ", "user", name);
+    add_string(&out, "  ", "name", name);
+    bool no_credential = !c->client_cert_pem && !c->client_key_pem && !c->token;
+    gs_buf_addf(&out, "users:\n- user:%s\n", no_credential ? " {}" : "");
+    add_base64(&out, "client-certificate-data", c->client_cert_pem);
+    add_base64(&out, "client-key-data", c->client_key_pem);
+    add_string(&out, "    ", "token", c->token);
+    add_string(&out, "  ", "name", name);
+    struct gs_error *err = gs_file_write_atomic(path, 0600, gs_buf_slice(&out));
+    if (out.data)
+        explicit_bzero(out.data, out.len);
+    return err;
+}

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One HTTP request and its reply, independent of what carries it: the TLS server (http_server.h),
-// or the in-process loopback (http_loopback.h). Everything runs on the event loop's thread.
+// or the in-process loopback of http_client.h. Everything runs on the event loop's thread.
 //
 // A handler gets an exchange and answers it exactly once, now or later: with http_reply(), or with
 // http_reply_stream() and writes. Until then the exchange stays valid; a handler that answers later
 // registers http_on_abort() to learn that the peer went away (then it must not answer any more).
+// After its answer (a stream: after on_close) it must not touch the exchange.
+//
+// on_close and on_abort are never called from inside http_stream_write(), http_stream_end() or
+// http_reply*(); they may be called from inside http_server_stop(), http_op_cancel() and
+// http_client_free(). Once those have returned, nothing of the handler is called any more by them:
+// stop servers and free loopback clients before what their handlers use.
 #pragma once
 
 #include "base/buf.h"
@@ -30,14 +36,16 @@ struct http_header {
 
 typedef void (*http_handler)(void *ctx, struct http_exchange *x);
 
-const char *http_method(const struct http_exchange *x); // "GET"
-const char *http_path(const struct http_exchange *x);   // raw path without the query, "/a/b%2A"
-// Percent-decoded value of the first such query parameter; NULL when absent, "" when without value.
+// "GET". HEAD requests are given to handlers as GET; the carrier drops the body.
+const char *http_method(const struct http_exchange *x);
+const char *http_path(const struct http_exchange *x); // raw path without the query, "/a/b%2A"
+// Percent-decoded ('+' is a blank) value of the first such query parameter; NULL when absent, ""
+// when without value.
 const char *http_query(const struct http_exchange *x, const char *name);
-const char *http_query_nth(const struct http_exchange *x, size_t i,
-                           const char **ret_name); // NULL: end
-const char *http_header(const struct http_exchange *x,
-                        const char *name); // any case; NULL when absent
+// NULL behind the last parameter.
+const char *http_query_nth(const struct http_exchange *x, size_t i, const char **ret_name);
+// The name in any case; NULL when absent.
+const char *http_header(const struct http_exchange *x, const char *name);
 struct gs_slice http_body(const struct http_exchange *x);
 const struct http_identity *http_identity(const struct http_exchange *x);
 const char *http_peer(const struct http_exchange *x); // "127.0.0.1:4711" or "loopback", for logs
@@ -68,5 +76,5 @@ struct http_mux;
 struct http_mux *http_mux_new(void);
 void http_mux_free(struct http_mux *m);
 void http_mux_add(struct http_mux *m, const char *prefix, http_handler fn, void *ctx);
-void http_mux_handle(void *mux,
-                     struct http_exchange *x); // an http_handler; 404 text when unmatched
+// An http_handler with the mux as its context; 404 text when no route matches.
+void http_mux_handle(void *mux, struct http_exchange *x);

@@ -22,7 +22,8 @@ struct http_client_config {
 
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
                                       struct http_client **ret);
-// identity is copied. Replies arrive in a later loop turn, never from inside http_send.
+// identity is copied (NULL: anonymous). Replies arrive in a later loop turn, never from inside
+// http_send.
 struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handler, void *ctx,
                                              const struct http_identity *identity);
 void http_client_free(struct http_client *c); // cancels what is under way

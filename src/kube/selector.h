@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Label selectors ("app=x,tier in (a,b),!c", and LabelSelector objects) and field selectors
-// ("metadata.name=x,status.phase!=Running").
+// ("metadata.name=x,status.phase!=Running"). Requirements are sorted by key, values are sorted and
+// unique, as Kubernetes prints them. Keys and values are checked; error texts are Kubernetes'.
 #pragma once
 
 #include "base/buf.h"
@@ -14,6 +15,8 @@ enum kube_selector_op {
     KUBE_SEL_NOTIN,
     KUBE_SEL_EXISTS,
     KUBE_SEL_NOT_EXISTS,
+    KUBE_SEL_GT, // one value, an integer; as KUBE_SEL_LT only in text selectors
+    KUBE_SEL_LT,
 };
 
 struct kube_requirement {
@@ -26,6 +29,7 @@ struct kube_requirement {
 struct kube_selector {
     struct kube_requirement *items;
     size_t len, cap;
+    bool nothing; // made from a missing LabelSelector: matches no labels at all
 };
 
 struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret); // NULL, "": all

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// metav1.Status bodies with Kubernetes' codes, reasons and texts, as replies on an exchange.
+// metav1.Status bodies with Kubernetes' codes, reasons and texts, as replies on an exchange. Bodies
+// are compact, or indented for ?pretty=true and for curl and browsers, as in kube-apiserver.
 #pragma once
 
 #include "codec/json.h"
@@ -16,16 +17,19 @@ void kube_reply_failure(struct http_exchange *x, int code, const char *reason, c
 json_t *kube_status_not_found(const char *resource, const char *name);
 json_t *kube_status_already_exists(const char *resource, const char *name);
 json_t *kube_status_conflict(const char *resource, const char *name, const char *why);
-json_t *kube_status_gone(const char *message);
+json_t *kube_status_gone(const char *message); // 410, reason Expired
 
 // Field errors collected by validation, rendered as one 422 Invalid with causes.
 struct kube_field_errors {
-    json_t *causes; // array of {reason, message, field}
-    struct gs_buf text;
+    json_t *causes;     // array of {reason, message, field}
+    struct gs_buf text; // the different texts, joined by ", "
     size_t len;
+    size_t distinct; // texts in `text`
 };
 // type: FieldValueInvalid, FieldValueRequired, FieldValueNotSupported, FieldValueForbidden, …
-// value is shown for Invalid ("spec.x: Invalid value: V: detail"); NULL where there is none.
+// value is shown for Invalid, NotSupported and Duplicate ("spec.x: Invalid value: V: detail") as it
+// is given: 3, "text" with its quotes (kube_quote in names.h), {…}. NULL where there is none.
+// An empty detail leaves ": detail" out.
 void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
                       const char *value, const char *fmt, ...) GS_PRINTF(5, 6);
 void kube_field_errors_finish(struct kube_field_errors *e);

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/collect.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#include <math.h>
+
+struct owner {
+    struct gs_slice pod, ns;
+};
+
+static bool find_owner(const struct metrics_labels *labels, struct owner *ret)
+{
+    static const char *const pairs[][2] = {
+        {"PodName", "NamespaceName"}, {"exported_pod", "exported_namespace"}, {"pod", "namespace"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(pairs); i++) {
+        struct owner o = {metrics_labels_get(labels, pairs[i][0]),
+                          metrics_labels_get(labels, pairs[i][1])};
+        if (o.pod.len && o.ns.len) {
+            *ret = o;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gs_slice node_of(const struct metrics_labels *labels)
+{
+    return metrics_labels_get(labels, "NodeName");
+}
+
+// Amounts add up over devices and pods; everything else is a rate or a level and is averaged.
+static bool is_amount(const char *metric)
+{
+    static const char *const parts[] = {"MEM_USED", "MEM_ALLOCATED", "FB_USED",     "FB_FREE",
+                                        "FB_TOTAL", "FB_RESERVED",   "POWER_USAGE", "ENERGY",
+                                        "_COUNT",   "ERRORS"};
+    if (strstr(metric, "RATIO"))
+        return false;
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
+        if (strstr(metric, parts[i]))
+            return true;
+    return gs_ends(metric, "_total") || gs_ends(metric, "_bytes");
+}
+
+static bool is_percent(const char *metric)
+{
+    return gs_ends(metric, "_UTIL");
+}
+
+static bool requirement_holds(const struct kube_requirement *r, struct gs_slice value)
+{
+    bool in = false;
+    for (size_t i = 0; i < r->n_values; i++)
+        in |= gs_slice_eq_str(value, r->values[i]);
+    switch (r->op) {
+    case KUBE_SEL_EQ:
+    case KUBE_SEL_IN:
+        return in;
+    case KUBE_SEL_NEQ:
+    case KUBE_SEL_NOTIN:
+        return !in;
+    case KUBE_SEL_EXISTS:
+        return value.len > 0;
+    case KUBE_SEL_NOT_EXISTS:
+        return value.len == 0;
+    }
+    return false;
+}
+
+static bool selected(const struct kube_selector *s, const struct metrics_labels *labels)
+{
+    for (size_t i = 0; s && i < s->len; i++)
+        if (!requirement_holds(&s->items[i], metrics_labels_get(labels, s->items[i].key)))
+            return false;
+    return true;
+}
+
+// --- adding up ---
+
+struct device_sum {
+    struct gs_slice id; // into the series' labels
+    double sum;
+};
+
+struct sums {
+    struct device_sum *devices;
+    size_t len, cap;
+    int64_t oldest_ms;
+};
+
+static void sums_free(void *p)
+{
+    struct sums *s = p;
+    free(s->devices);
+    free(s);
+}
+
+static void sums_add(struct sums *s, const struct metrics_labels *labels, struct tsdb_point p)
+{
+    struct gs_slice id = metrics_labels_get(labels, "UUID");
+    if (!id.len)
+        id = metrics_labels_get(labels, "gpu");
+    if (!s->len || p.t_ms < s->oldest_ms)
+        s->oldest_ms = p.t_ms;
+    for (size_t i = 0; i < s->len; i++) {
+        if (gs_slice_eq(s->devices[i].id, id)) {
+            s->devices[i].sum += p.value;
+            return;
+        }
+    }
+    gs_grow(&s->devices, &s->cap, s->len, sizeof(*s->devices));
+    s->devices[s->len++] = (struct device_sum){id, p.value};
+}
+
+static struct adapter_value sums_value(const struct sums *s, const char *metric)
+{
+    double total = 0;
+    for (size_t i = 0; i < s->len; i++)
+        total += is_percent(metric) ? fmin(s->devices[i].sum, 100) : s->devices[i].sum;
+    return (struct adapter_value){is_amount(metric) ? total : total / (double)s->len, s->oldest_ms};
+}
+
+// --- selecting ---
+
+struct pass {
+    const struct adapter_request *rq;
+    const char *node;       // by node; else by pod
+    struct gs_hmap *by_pod; // pod name -> struct sums
+    struct sums node_sums;
+};
+
+static int on_series(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+{
+    struct pass *pass = arg;
+    if (!selected(pass->rq->selector, labels))
+        return 1;
+    if (pass->node) {
+        if (gs_slice_eq_str(node_of(labels), pass->node))
+            sums_add(&pass->node_sums, labels, p);
+        return 1;
+    }
+    struct owner o;
+    if (!find_owner(labels, &o) || !gs_slice_eq_str(o.ns, pass->rq->ns))
+        return 1;
+    struct sums *s = gs_hmap_get(pass->by_pod, o.pod);
+    if (!s) {
+        s = gs_alloc(sizeof(*s));
+        gs_hmap_put(pass->by_pod, o.pod, s);
+    }
+    sums_add(s, labels, p);
+    return 1;
+}
+
+static void select_metric(const struct tsdb *db, struct pass *pass)
+{
+    const struct tsdb_matcher m = {"__name__", TSDB_EQ, pass->rq->metric};
+    tsdb_select(db, &m, 1, pass->rq->now_ms, ADAPTER_LOOKBACK_MS, on_series, pass);
+}
+
+struct gs_hmap *adapter_collect_pods(const struct tsdb *db, const struct adapter_request *rq)
+{
+    struct pass pass = {.rq = rq, .by_pod = gs_hmap_new(sums_free)};
+    select_metric(db, &pass);
+    struct gs_hmap *values = gs_hmap_new(free);
+    size_t pos = 0;
+    struct gs_slice pod;
+    void *sums;
+    while (gs_hmap_next(pass.by_pod, &pos, &pod, &sums)) {
+        struct adapter_value *v = gs_alloc(sizeof(*v));
+        *v = sums_value(sums, rq->metric);
+        gs_hmap_put(values, pod, v);
+    }
+    gs_hmap_free(pass.by_pod);
+    return values;
+}
+
+bool adapter_collect_namespace(const struct tsdb *db, const struct adapter_request *rq,
+                               struct adapter_value *ret)
+{
+    struct gs_hmap *pods = adapter_collect_pods(db, rq);
+    size_t n = gs_hmap_len(pods), pos = 0;
+    double total = 0;
+    int64_t oldest = INT64_MAX;
+    void *item;
+    while (gs_hmap_next(pods, &pos, NULL, &item)) {
+        const struct adapter_value *v = item;
+        total += v->value;
+        if (v->t_ms < oldest)
+            oldest = v->t_ms;
+    }
+    gs_hmap_free(pods);
+    if (!n)
+        return false;
+    *ret = (struct adapter_value){is_amount(rq->metric) ? total : total / (double)n, oldest};
+    return true;
+}
+
+bool adapter_collect_node(const struct tsdb *db, const struct adapter_request *rq, const char *node,
+                          struct adapter_value *ret)
+{
+    struct pass pass = {.rq = rq, .node = node};
+    select_metric(db, &pass);
+    bool any = pass.node_sums.len > 0;
+    if (any)
+        *ret = sums_value(&pass.node_sums, rq->metric);
+    free(pass.node_sums.devices);
+    return any;
+}
+
+// --- discovery ---
+
+struct listing {
+    struct gs_hmap *pods, *nodes; // metric name -> itself, as sets
+};
+
+static int on_listed(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+{
+    (void)p;
+    struct listing *l = arg;
+    struct gs_slice name = metrics_labels_get(labels, "__name__");
+    struct owner o;
+    if (find_owner(labels, &o))
+        gs_hmap_put(l->pods, name, l);
+    if (node_of(labels).len)
+        gs_hmap_put(l->nodes, name, l);
+    return 1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void take_names(struct gs_hmap *set, struct adapter_names *ret)
+{
+    struct adapter_names names = {0};
+    size_t pos = 0;
+    struct gs_slice name;
+    while (gs_hmap_next(set, &pos, &name, NULL)) {
+        gs_grow(&names.items, &names.cap, names.len, sizeof(*names.items));
+        names.items[names.len++] = gs_slice_dup(name);
+    }
+    if (names.len)
+        qsort(names.items, names.len, sizeof(*names.items), compare_names);
+    gs_hmap_free(set);
+    *ret = names;
+}
+
+void adapter_list_metrics(const struct tsdb *db, int64_t now_ms, struct adapter_names *ret_pods,
+                          struct adapter_names *ret_nodes)
+{
+    struct listing l = {gs_hmap_new(NULL), gs_hmap_new(NULL)};
+    tsdb_select(db, NULL, 0, now_ms, ADAPTER_LOOKBACK_MS, on_listed, &l);
+    take_names(l.pods, ret_pods);
+    take_names(l.nodes, ret_nodes);
+}
+
+void adapter_names_finish(struct adapter_names *n)
+{
+    for (size_t i = 0; i < n->len; i++)
+        free(n->items[i]);
+    free(n->items);
+    *n = (struct adapter_names){0};
+}

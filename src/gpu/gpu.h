@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #define GPU_MAX_DEVICES   32
-#define GPU_MAX_PROCESSES 256
+#define GPU_MAX_PROCESSES 256 // per device
+#define GPU_MAX_INSTANCES 8   // MIG devices of one GPU
+#define GPU_NO_INSTANCE   UINT32_MAX
 
 // One row a field: NAME of DCGM, its numeric id, Prometheus type, help. The order is by id, which
 // is the order of output.
@@ -73,7 +75,17 @@ struct gpu_process {
     bool has_memory, has_util;
     uint64_t memory_bytes;
     uint32_t sm_util, mem_util, enc_util, dec_util; // percent of the interval
-    uint32_t gpu_instance;                          // UINT32_MAX outside MIG
+    uint32_t gpu_instance;                          // GPU_NO_INSTANCE outside MIG
+    bool compute, graphics; // which lists name it; neither: seen in the utilisation records only
+};
+
+// A MIG device. What is not here (clocks, temperatures, power …) is the parent's.
+struct gpu_instance {
+    uint32_t gpu_instance_id, compute_instance_id;
+    char uuid[96];         // "MIG-…"
+    char profile[32];      // "1g.10gb"; "" when unknown
+    uint64_t memory_total; // bytes, 0: unknown
+    struct gpu_value fb_free, fb_used, fb_reserved;
 };
 
 struct gpu_device {
@@ -89,18 +101,37 @@ struct gpu_device {
     bool processes_valid; // false: the driver gives no process list here
     struct gpu_process *processes;
     size_t n_processes;
+    struct gpu_instance *instances; // empty: MIG is off, or no instance was made
+    size_t n_instances;
 };
+
+// How often an NVML call has failed since the back end was opened. What a device lacks (not
+// supported, function not found) and what is no failure (nobody active, no event) is not counted.
+struct gpu_call_errors {
+    const char *call; // NVML symbol, static
+    int code;         // nvmlReturn_t
+    uint64_t count;
+};
+const char *gpu_nvml_error_name(int code); // "GPU_IS_LOST"; never NULL
 
 // One sampling pass over all devices.
 struct gpu_snapshot {
-    int64_t unix_ms; // when the pass ended
+    int64_t unix_ms;     // when the pass ended
+    int64_t duration_us; // how long the pass took
     bool simulated;
     char driver_version[80];
     struct gpu_device *devices;
     size_t n_devices;
+    struct gpu_call_errors *errors;
+    size_t n_errors;
 };
 void gpu_snapshot_free(struct gpu_snapshot *s);
 
+struct gpu_field_info {
+    const char *name, *type, *help;
+    int id;
+};
+const struct gpu_field_info *gpu_field_info(enum gpu_field f);
 const char *gpu_field_name(enum gpu_field f);
 const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 
@@ -112,9 +143,16 @@ struct gpu_backend_config {
     bool simulated_only; // refuse a library that is not the simulated one
 };
 
-// Loads NVML and initialises it. GS_ENOTFOUND when there is no library; the text says what to do.
+// Loads NVML and initialises it. GS_ENOTFOUND when there is no library; the text says where it
+// looked. Everything below may block as long as the driver blocks: call it on a thread of its own.
+// A pass asks each GPU about 15 things. Slow in real drivers: the process lists and the per-process
+// utilisation (milliseconds each, they walk the clients). PCIe throughput (20 ms a call) is not
+// read.
 struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret);
 void gpu_backend_close(struct gpu_backend *b);
-bool gpu_backend_simulated(const struct gpu_backend *b);
-// Reads everything once. May block as long as the driver blocks: call it on a thread of its own.
+GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
+bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated
+// Reads everything once, enumerating anew, so that GPUs may come and go. A GPU that is lost is
+// listed with `lost` set; an error means that NVML as a whole gave nothing. After the driver was
+// unloaded or replaced, a later call opens it again.
 struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot **ret);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// MIG devices of a GPU. Their handles go stale when somebody reconfigures the GPU, so every pass
+// asks anew.
+#include "gpu/backend.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// "NVIDIA A100-SXM4-80GB MIG 1g.10gb" -> "1g.10gb": the one source that needs no privilege.
+static void read_profile(struct gpu_backend *b, nvml_device handle, struct gpu_instance *i)
+{
+    char name[NVML_TEXT_NAME] = "";
+    if (NVML(b, name, handle, name, sizeof(name)) != NVML_OK)
+        return;
+    name[sizeof(name) - 1] = '\0';
+    const char *mig = strstr(name, "MIG ");
+    if (mig)
+        snprintf(i->profile, sizeof(i->profile), "%.31s", mig + strlen("MIG "));
+}
+
+static bool read_instance(struct gpu_backend *b, nvml_device handle, struct gpu_instance *i)
+{
+    unsigned gi = 0, ci = 0;
+    if (NVML(b, gpu_instance_id, handle, &gi) != NVML_OK ||
+        NVML(b, uuid, handle, i->uuid, sizeof(i->uuid)) != NVML_OK)
+        return false;
+    i->uuid[sizeof(i->uuid) - 1] = '\0';
+    i->gpu_instance_id = gi;
+    if (NVML(b, compute_instance_id, handle, &ci) == NVML_OK)
+        i->compute_instance_id = ci;
+    read_profile(b, handle, i);
+    backend_read_memory(b, handle, &i->fb_free, &i->fb_used, &i->fb_reserved, &i->memory_total);
+    return true;
+}
+
+void backend_read_instances(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+{
+    unsigned current = 0, pending = 0, max = 0;
+    if (NVML(b, mig_mode, k->handle, &current, &pending) != NVML_OK || !current ||
+        NVML(b, mig_max, k->handle, &max) != NVML_OK || !max)
+        return;
+    max = max < GPU_MAX_INSTANCES ? max : GPU_MAX_INSTANCES;
+    d->instances = gs_alloc_array(max, sizeof(*d->instances));
+    bool valid = true;
+    for (unsigned n = 0; n < max && !b->device_lost; n++) {
+        nvml_device handle = NULL;
+        if (NVML(b, mig_handle, k->handle, n, &handle) != NVML_OK) // a hole, or past the last one
+            continue;
+        struct gpu_instance i = {0};
+        if (!read_instance(b, handle, &i))
+            continue;
+        d->instances[d->n_instances++] = i;
+        if (!backend_list_processes(b, handle, i.gpu_instance_id, d))
+            valid = false;
+    }
+    d->processes_valid = d->n_instances && valid;
+}

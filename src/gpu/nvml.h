@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loaded library: one function pointer a call, NULL when the library does not export it.
+#pragma once
+
+#include "base/error.h"
+#include "gpu/nvml_abi.h"
+
+#include <stdbool.h>
+
+// X(member, symbol, first fallback, second fallback, arguments). A fallback takes the same
+// arguments. The process lists are not alike between their versions: see processes.c.
+#define NVML_CALLS(X)                                                                              \
+    X(init, "nvmlInit_v2", "nvmlInit", NULL, (void))                                               \
+    X(shutdown, "nvmlShutdown", NULL, NULL, (void))                                                \
+    X(driver_version, "nvmlSystemGetDriverVersion", NULL, NULL, (char *, unsigned))                \
+    X(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", NULL, (unsigned *))                    \
+    X(handle_by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex", NULL,        \
+      (unsigned, nvml_device *))                                                                   \
+    X(name, "nvmlDeviceGetName", NULL, NULL, (nvml_device, char *, unsigned))                      \
+    X(uuid, "nvmlDeviceGetUUID", NULL, NULL, (nvml_device, char *, unsigned))                      \
+    X(minor, "nvmlDeviceGetMinorNumber", NULL, NULL, (nvml_device, unsigned *))                    \
+    X(pci_info, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo",      \
+      (nvml_device, struct nvml_pci_info *))                                                       \
+    X(clock_info, "nvmlDeviceGetClockInfo", NULL, NULL, (nvml_device, int, unsigned *))            \
+    X(temperature, "nvmlDeviceGetTemperature", NULL, NULL, (nvml_device, int, unsigned *))         \
+    X(temperature_v, "nvmlDeviceGetTemperatureV", NULL, NULL,                                      \
+      (nvml_device, struct nvml_temperature *))                                                    \
+    X(power_usage, "nvmlDeviceGetPowerUsage", NULL, NULL, (nvml_device, unsigned *))               \
+    X(total_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL, NULL,                             \
+      (nvml_device, unsigned long long *))                                                         \
+    X(pcie_replay, "nvmlDeviceGetPcieReplayCounter", NULL, NULL, (nvml_device, unsigned *))        \
+    X(utilization, "nvmlDeviceGetUtilizationRates", NULL, NULL,                                    \
+      (nvml_device, struct nvml_utilization *))                                                    \
+    X(samples, "nvmlDeviceGetSamples", NULL, NULL,                                                 \
+      (nvml_device, int, unsigned long long, int *, unsigned *, struct nvml_sample *))             \
+    X(encoder, "nvmlDeviceGetEncoderUtilization", NULL, NULL,                                      \
+      (nvml_device, unsigned *, unsigned *))                                                       \
+    X(decoder, "nvmlDeviceGetDecoderUtilization", NULL, NULL,                                      \
+      (nvml_device, unsigned *, unsigned *))                                                       \
+    X(memory, "nvmlDeviceGetMemoryInfo", NULL, NULL, (nvml_device, struct nvml_memory *))          \
+    X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL, NULL, (nvml_device, struct nvml_memory_v2 *)) \
+    X(remapped_rows, "nvmlDeviceGetRemappedRows", NULL, NULL,                                      \
+      (nvml_device, unsigned *, unsigned *, unsigned *, unsigned *))                               \
+    X(field_values, "nvmlDeviceGetFieldValues", NULL, NULL,                                        \
+      (nvml_device, int, struct nvml_field_value *))                                               \
+    X(licensable, "nvmlDeviceGetGridLicensableFeatures_v4", NULL, NULL,                            \
+      (nvml_device, struct nvml_license_features *))                                               \
+    X(event_set_create, "nvmlEventSetCreate", NULL, NULL, (nvml_event_set *))                      \
+    X(event_set_free, "nvmlEventSetFree", NULL, NULL, (nvml_event_set))                            \
+    X(event_set_wait, "nvmlEventSetWait_v2", "nvmlEventSetWait", NULL,                             \
+      (nvml_event_set, struct nvml_event *, unsigned))                                             \
+    X(supported_events, "nvmlDeviceGetSupportedEventTypes", NULL, NULL,                            \
+      (nvml_device, unsigned long long *))                                                         \
+    X(register_events, "nvmlDeviceRegisterEvents", NULL, NULL,                                     \
+      (nvml_device, unsigned long long, nvml_event_set))                                           \
+    X(mig_mode, "nvmlDeviceGetMigMode", NULL, NULL, (nvml_device, unsigned *, unsigned *))         \
+    X(mig_max, "nvmlDeviceGetMaxMigDeviceCount", NULL, NULL, (nvml_device, unsigned *))            \
+    X(mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex", NULL, NULL,                               \
+      (nvml_device, unsigned, nvml_device *))                                                      \
+    X(gpu_instance_id, "nvmlDeviceGetGpuInstanceId", NULL, NULL, (nvml_device, unsigned *))        \
+    X(compute_instance_id, "nvmlDeviceGetComputeInstanceId", NULL, NULL,                           \
+      (nvml_device, unsigned *))                                                                   \
+    X(compute_processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", NULL, NULL,                 \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(compute_processes_v3, "nvmlDeviceGetComputeRunningProcesses_v3", NULL, NULL,                 \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(compute_processes_v1, "nvmlDeviceGetComputeRunningProcesses", NULL, NULL,                    \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(graphics_processes_v2, "nvmlDeviceGetGraphicsRunningProcesses_v2", NULL, NULL,               \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(graphics_processes_v3, "nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, NULL,               \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(graphics_processes_v1, "nvmlDeviceGetGraphicsRunningProcesses", NULL, NULL,                  \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(mps_processes_v2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", NULL, NULL,                  \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(mps_processes_v3, "nvmlDeviceGetMPSComputeRunningProcesses_v3", NULL, NULL,                  \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(mps_processes_v1, "nvmlDeviceGetMPSComputeRunningProcesses", NULL, NULL,                     \
+      (nvml_device, unsigned *, void *))                                                           \
+    X(process_utilization, "nvmlDeviceGetProcessUtilization", NULL, NULL,                          \
+      (nvml_device, struct nvml_process_sample *, unsigned *, unsigned long long))                 \
+    X(processes_utilization, "nvmlDeviceGetProcessesUtilizationInfo", NULL, NULL,                  \
+      (nvml_device, struct nvml_process_util_request *))
+
+enum nvml_call {
+#define NVML_CALL_ENUM(member, symbol, second, third, args) NVML_CALL_##member,
+    NVML_CALLS(NVML_CALL_ENUM)
+#undef NVML_CALL_ENUM
+        NVML_CALL_COUNT
+};
+
+struct nvml {
+    void *library;
+    char *path; // as found
+    bool simulated;
+#define NVML_CALL_MEMBER(member, symbol, second, third, args) nvml_ret(*member) args;
+    NVML_CALLS(NVML_CALL_MEMBER)
+#undef NVML_CALL_MEMBER
+};
+
+// path NULL: the search order of nvml.c. Loads, does not initialise.
+struct gs_error *nvml_load(const char *path, struct nvml *ret);
+void nvml_unload(struct nvml *n);
+const char *nvml_call_symbol(enum nvml_call c);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who uses a GPU: the process lists in their three layouts, and the per-process utilisation.
+#include "gpu/backend.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <string.h>
+
+enum {
+    LIST_FIRST = 64, // entries of the first try
+    LIST_MAX = 1024,
+    LIST_TRIES = 5,
+    UTIL_FIRST = 128, // older drivers want at least 100
+    UTIL_MAX = 8192,
+    SENTINEL = 0xEE, // no field of an entry looks like this
+};
+
+static struct gpu_process *process_at(struct gpu_device *d, uint32_t pid, uint32_t gpu_instance)
+{
+    for (size_t i = 0; i < d->n_processes; i++)
+        if (d->processes[i].pid == pid &&
+            (d->processes[i].gpu_instance == gpu_instance || gpu_instance == GPU_NO_INSTANCE))
+            return &d->processes[i];
+    if (d->n_processes == GPU_MAX_PROCESSES)
+        return NULL;
+    d->processes = gs_realloc_array(d->processes, d->n_processes + 1, sizeof(*d->processes));
+    struct gpu_process *p = &d->processes[d->n_processes++];
+    *p = (struct gpu_process){.pid = pid, .gpu_instance = gpu_instance};
+    return p;
+}
+
+// A process is in several lists when it computes and draws; its memory counts once.
+static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, uint32_t gpu_instance,
+                        bool graphics)
+{
+    if (pid == 0)
+        return;
+    struct gpu_process *p = process_at(d, pid, gpu_instance);
+    if (!p)
+        return;
+    if (graphics)
+        p->graphics = true;
+    else
+        p->compute = true;
+    if (memory != NVML_MEMORY_UNKNOWN) {
+        p->has_memory = true;
+        p->memory_bytes = memory > p->memory_bytes ? memory : p->memory_bytes;
+    }
+}
+
+// How long the entries are that the library wrote, from how far it wrote into a sentinel-filled
+// buffer: behind _v3 there are 24, 32 (R535.43 to R535.86) or, it is said, 16 bytes.
+static size_t probe_stride(const unsigned char *buf, size_t size, unsigned n)
+{
+    size_t end = size;
+    while (end > 0 && buf[end - 1] == SENTINEL)
+        end--;
+    if (end > (size_t)n * sizeof(struct nvml_process_v2))
+        return NVML_PROCESS_MAX_STRIDE;
+    return end > (size_t)n * sizeof(struct nvml_process_v1) ? sizeof(struct nvml_process_v2)
+                                                            : sizeof(struct nvml_process_v1);
+}
+
+typedef nvml_ret (*list_fn)(nvml_device, unsigned *, void *);
+
+struct list_kind {
+    enum nvml_call v1, v2, v3;
+    size_t v1_offset, v2_offset, v3_offset; // of the functions in struct nvml
+    bool graphics;
+};
+
+#define LIST_KIND(name, is_graphics)                                                               \
+    {                                                                                              \
+        NVML_CALL_##name##_processes_v1, NVML_CALL_##name##_processes_v2,                          \
+            NVML_CALL_##name##_processes_v3, offsetof(struct nvml, name##_processes_v1),           \
+            offsetof(struct nvml, name##_processes_v2),                                            \
+            offsetof(struct nvml, name##_processes_v3), is_graphics                                \
+    }
+
+static const struct list_kind list_kinds[] = {
+    LIST_KIND(compute, false),
+    LIST_KIND(graphics, true),
+    LIST_KIND(mps, false),
+};
+
+static list_fn list_at(const struct nvml *n, size_t offset)
+{
+    list_fn fn;
+    memcpy(&fn, (const char *)n + offset, sizeof(fn));
+    return fn;
+}
+
+// _v2 first: its layout has never changed.
+static list_fn choose_list(const struct nvml *n, const struct list_kind *kind,
+                           enum nvml_call *ret_call, size_t *ret_stride)
+{
+    list_fn fn = list_at(n, kind->v2_offset);
+    *ret_call = kind->v2;
+    *ret_stride = sizeof(struct nvml_process_v2);
+    if (fn)
+        return fn;
+    fn = list_at(n, kind->v3_offset);
+    *ret_call = kind->v3;
+    *ret_stride = 0; // to be probed
+    if (fn)
+        return fn;
+    *ret_call = kind->v1;
+    *ret_stride = sizeof(struct nvml_process_v1);
+    return list_at(n, kind->v1_offset);
+}
+
+static void take_list(const unsigned char *buf, unsigned n, size_t stride, uint32_t gpu_instance,
+                      bool graphics, struct gpu_device *d)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct nvml_process_v2 e = {.gpu_instance = NVML_NO_INSTANCE};
+        size_t len = stride < sizeof(e) ? stride : sizeof(e);
+        memcpy(&e, buf + i * stride, len);
+        // The list of a MIG device names no instance in old layouts; the caller knows it.
+        add_process(d, e.pid, e.memory,
+                    gpu_instance != GPU_NO_INSTANCE ? gpu_instance : e.gpu_instance, graphics);
+    }
+}
+
+static nvml_ret read_list(struct gpu_backend *b, nvml_device handle, const struct list_kind *kind,
+                          uint32_t gpu_instance, struct gpu_device *d)
+{
+    enum nvml_call call;
+    size_t stride;
+    list_fn fn = choose_list(&b->nvml, kind, &call, &stride);
+    if (!fn)
+        return NVML_FUNCTION_NOT_FOUND;
+    unsigned capacity = LIST_FIRST;
+    for (int i = 0; i < LIST_TRIES; i++) {
+        size_t size = (size_t)capacity * NVML_PROCESS_MAX_STRIDE;
+        unsigned char *buf = backend_scratch(b, capacity, NVML_PROCESS_MAX_STRIDE);
+        memset(buf, SENTINEL, size);
+        unsigned n = capacity;
+        nvml_ret ret = backend_note(b, call, fn(handle, &n, buf));
+        if (ret == NVML_OK) {
+            n = n < capacity ? n : capacity;
+            take_list(buf, n, stride ? stride : probe_stride(buf, size, n), gpu_instance,
+                      kind->graphics, d);
+            return NVML_OK;
+        }
+        if (ret != NVML_INSUFFICIENT_SIZE || capacity == LIST_MAX)
+            return ret;
+        // Processes may start meanwhile: leave room.
+        capacity = n > capacity && n < LIST_MAX / 2 ? n * 2 : LIST_MAX;
+    }
+    return NVML_INSUFFICIENT_SIZE;
+}
+
+bool backend_list_processes(struct gpu_backend *b, nvml_device handle, uint32_t gpu_instance,
+                            struct gpu_device *d)
+{
+    bool valid = false;
+    for (size_t i = 0; i < GS_ARRAY_LEN(list_kinds) && !b->device_lost; i++) {
+        nvml_ret ret = read_list(b, handle, &list_kinds[i], gpu_instance, d);
+        if (i == 0)
+            valid = ret == NVML_OK;
+    }
+    return valid;
+}
+
+// --- utilisation ---
+
+static void take_util(struct gpu_device *d, const struct nvml_process_util *u, uint64_t last_seen)
+{
+    // Unused slots are zero; records outside the window or the range are known garbage.
+    if (u->pid == 0 || u->time_us <= last_seen)
+        return;
+    if (u->sm > 100 || u->mem > 100 || u->enc > 100 || u->dec > 100)
+        return;
+    struct gpu_process *p = process_at(d, u->pid, GPU_NO_INSTANCE);
+    if (!p)
+        return;
+    p->has_util = true;
+    p->sm_util = u->sm;
+    p->mem_util = u->mem;
+    p->enc_util = u->enc;
+    p->dec_util = u->dec;
+}
+
+static nvml_ret read_util_samples(struct gpu_backend *b, struct known_device *k,
+                                  struct gpu_device *d)
+{
+    for (unsigned capacity = UTIL_FIRST; capacity <= UTIL_MAX; capacity *= 4) {
+        struct nvml_process_sample *s = backend_scratch(b, capacity, sizeof(*s));
+        unsigned n = capacity;
+        nvml_ret ret = NVML(b, process_utilization, k->handle, s, &n, k->process_seen_us);
+        if (ret == NVML_INSUFFICIENT_SIZE)
+            continue;
+        for (unsigned i = 0; ret == NVML_OK && i < n && i < capacity; i++) {
+            struct nvml_process_util u = {s[i].time_us, s[i].pid, s[i].sm, s[i].mem,
+                                          s[i].enc,     s[i].dec, 0,       0};
+            take_util(d, &u, k->process_seen_us);
+        }
+        return ret;
+    }
+    return NVML_INSUFFICIENT_SIZE;
+}
+
+static nvml_ret read_util_info(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+{
+    for (unsigned capacity = UTIL_FIRST; capacity <= UTIL_MAX; capacity *= 4) {
+        struct nvml_process_util_request r = {
+            .version = NVML_VERSION_WORD(struct nvml_process_util_request, 1),
+            .count = capacity,
+            .last_seen_us = k->process_seen_us,
+            .entries = backend_scratch(b, capacity, sizeof(*r.entries)),
+        };
+        nvml_ret ret = NVML(b, processes_utilization, k->handle, &r);
+        if (ret == NVML_INSUFFICIENT_SIZE)
+            continue;
+        for (unsigned i = 0; ret == NVML_OK && i < r.count && i < capacity; i++)
+            take_util(d, &r.entries[i], k->process_seen_us);
+        return ret;
+    }
+    return NVML_INSUFFICIENT_SIZE;
+}
+
+static void read_utilization(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+{
+    uint64_t now = (uint64_t)gs_unix_us();
+    nvml_ret ret = read_util_samples(b, k, d);
+    if (ret == NVML_FUNCTION_NOT_FOUND || ret == NVML_DEPRECATED)
+        ret = read_util_info(b, k, d);
+    k->process_seen_us = now;
+    if (ret != NVML_OK && ret != NVML_NOT_FOUND)
+        return;
+    // Only who was active has a record (NOT_FOUND: nobody): the others were idle, which is a value.
+    for (size_t i = 0; i < d->n_processes; i++)
+        d->processes[i].has_util = true;
+}
+
+void backend_read_processes(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+{
+    // With MIG devices the lists were read per instance, and utilisation does not exist.
+    if (d->n_instances)
+        return;
+    d->processes_valid = backend_list_processes(b, k->handle, GPU_NO_INSTANCE, d);
+    if (!b->device_lost)
+        read_utilization(b, k, d);
+}

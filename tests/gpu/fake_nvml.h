@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libnvidia-ml that does what a test tells it by the exported variable `fake_nvml`.
+#pragma once
+
+#include "gpu/nvml_abi.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { FAKE_GPUS = 4, FAKE_PROCESSES = 300 };
+
+struct fake_gpu {
+    bool lost;
+    uint64_t memory_total, memory_used;
+    unsigned util;
+    bool mig;
+    nvml_ret power_ret;
+    unsigned xid; // reported once, then cleared
+    unsigned n_processes;
+    struct nvml_process_v2 processes[FAKE_PROCESSES];
+    nvml_ret util_ret;
+    unsigned n_util;
+    struct nvml_process_sample util_records[8];
+    unsigned n_samples;
+    struct nvml_sample samples[16];
+};
+
+struct fake_nvml {
+    unsigned count;
+    nvml_ret count_ret, init_ret;
+    unsigned stride; // of the _v3 process lists
+    unsigned inits, shutdowns;
+    nvml_ret memory_v2_ret;
+    uint64_t last_seen_us; // as asked for by the last utilisation call
+    atomic_bool hang;      // nvmlDeviceGetPowerUsage does not return while set
+    struct fake_gpu gpus[FAKE_GPUS];
+};

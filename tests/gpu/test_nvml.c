@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "fake_nvml.h"
+#include "gpu/gpu.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+struct fixture {
+    void *library;
+    struct fake_nvml *fake;
+    struct gpu_backend *backend;
+    struct gpu_snapshot *s;
+};
+
+static struct fixture f;
+
+static char *library_path(const char *name)
+{
+    return gs_format("%s/tests/gpu/lib%s.so", getenv("GPUSCALE_BUILD_ROOT"), name);
+}
+
+static void open_library(const char *name)
+{
+    GS_AUTO_FREE char *path = library_path(name);
+    f.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!f.library)
+        fail_msg("%s", dlerror());
+    f.fake = dlsym(f.library, "fake_nvml");
+    assert_non_null(f.fake);
+    memset(f.fake, 0, sizeof(*f.fake));
+    f.fake->count = 2;
+    f.fake->stride = 24;
+    for (int i = 0; i < FAKE_GPUS; i++)
+        f.fake->gpus[i].memory_total = (uint64_t)80 << 30;
+    struct gpu_backend_config cfg = {.library = path};
+    struct gs_error *err = gpu_backend_open(&cfg, &f.backend);
+    assert_null(err);
+}
+
+static const struct gpu_snapshot *sample(void)
+{
+    gpu_snapshot_free(f.s);
+    f.s = NULL;
+    struct gs_error *err = gpu_backend_sample(f.backend, &f.s);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+    return f.s;
+}
+
+static int teardown(void **state)
+{
+    gpu_snapshot_free(f.s);
+    gpu_backend_close(f.backend);
+    if (f.library)
+        dlclose(f.library);
+    f = (struct fixture){0};
+    return 0;
+}
+
+static void add_process(unsigned gpu, uint32_t pid, uint64_t mib)
+{
+    struct fake_gpu *g = &f.fake->gpus[gpu];
+    g->processes[g->n_processes++] =
+        (struct nvml_process_v2){pid, mib << 20, GPU_NO_INSTANCE, GPU_NO_INSTANCE};
+}
+
+static const struct gpu_process *find(const struct gpu_device *d, uint32_t pid)
+{
+    for (size_t i = 0; i < d->n_processes; i++)
+        if (d->processes[i].pid == pid)
+            return &d->processes[i];
+    return NULL;
+}
+
+static void assert_int_field(const struct gpu_device *d, enum gpu_field field, int64_t v)
+{
+    assert_int_equal(d->fields[field].validity, GPU_VALID);
+    assert_false(d->fields[field].is_double);
+    assert_int_equal(d->fields[field].i, v);
+}
+
+static void assert_absent(const struct gpu_device *d, enum gpu_field field, enum gpu_validity why)
+{
+    assert_int_equal(d->fields[field].validity, why);
+}
+
+static void no_library_says_where_it_looked(void **state)
+{
+    struct gpu_backend *b = NULL;
+    struct gpu_backend_config cfg = {.library = "/nonexistent/libnvidia-ml.so.1"};
+    GS_AUTO_ERROR struct gs_error *err = gpu_backend_open(&cfg, &b);
+    assert_non_null(err);
+    assert_null(b);
+    assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
+    assert_non_null(strstr(gs_error_message(err), "/nonexistent/libnvidia-ml.so.1"));
+}
+
+static void library_that_is_no_nvml(void **state)
+{
+    struct gpu_backend *b = NULL;
+    struct gpu_backend_config cfg = {.library = "libc.so.6"};
+    GS_AUTO_ERROR struct gs_error *err = gpu_backend_open(&cfg, &b);
+    assert_non_null(err);
+    assert_non_null(strstr(gs_error_message(err), "not an NVML library"));
+}
+
+static void real_library_where_simulated_is_demanded(void **state)
+{
+    GS_AUTO_FREE char *path = library_path("fakenvml2");
+    struct gpu_backend *b = NULL;
+    struct gpu_backend_config cfg = {.library = path, .simulated_only = true};
+    GS_AUTO_ERROR struct gs_error *err = gpu_backend_open(&cfg, &b);
+    assert_non_null(err);
+    assert_null(b);
+}
+
+static void fields_and_identity(void **state)
+{
+    open_library("fakenvml2");
+    f.fake->gpus[0].util = 37;
+    f.fake->gpus[0].memory_used = (uint64_t)1536 << 20;
+    const struct gpu_snapshot *s = sample();
+    assert_false(s->simulated);
+    assert_string_equal(s->driver_version, "570.1");
+    assert_int_equal(s->n_devices, 2);
+    const struct gpu_device *d = &s->devices[0];
+    assert_string_equal(d->uuid, "GPU-00000000-aaaa-bbbb-cccc-dddddddddddd");
+    assert_string_equal(d->name, "NVIDIA Fake");
+    assert_string_equal(d->pci_bus_id, "00000000:01:00.0");
+    assert_true(d->has_minor);
+    assert_int_equal(d->minor, 4);
+    assert_int_field(d, GPU_F_GPU_UTIL, 37);
+    assert_int_field(d, GPU_F_MEM_COPY_UTIL, 7);
+    assert_int_field(d, GPU_F_SM_CLOCK, 1410);
+    assert_int_field(d, GPU_F_MEM_CLOCK, 1215);
+    assert_int_field(d, GPU_F_GPU_TEMP, 41); // by the newer call
+    assert_int_field(d, GPU_F_MEMORY_TEMP, 45);
+    assert_int_field(d, GPU_F_FB_USED, 1536);
+    assert_int_field(d, GPU_F_FB_RESERVED, 100);
+    assert_int_field(d, GPU_F_FB_FREE, 80 * 1024 - 1636);
+    assert_int_field(d, GPU_F_UNCORRECTABLE_REMAPPED, 2);
+    assert_int_field(d, GPU_F_CORRECTABLE_REMAPPED, 1);
+    assert_int_field(d, GPU_F_ROW_REMAP_FAILURE, 1);
+    assert_int_field(d, GPU_F_XID_ERRORS, 0);
+    assert_true(d->fields[GPU_F_POWER_USAGE].is_double);
+    assert_true(d->fields[GPU_F_POWER_USAGE].d == 70.123);
+    // Missing symbols and missing hardware: absent, not 0.
+    assert_absent(d, GPU_F_TOTAL_ENERGY, GPU_NOT_SUPPORTED);
+    assert_absent(d, GPU_F_ENC_UTIL, GPU_NOT_SUPPORTED);
+    assert_absent(d, GPU_F_NVLINK_BANDWIDTH, GPU_NOT_SUPPORTED);
+    assert_absent(d, GPU_F_VGPU_LICENSE, GPU_NOT_SUPPORTED);
+    assert_int_equal(s->n_errors, 0);
+}
+
+static void old_driver(void **state)
+{
+    open_library("fakenvml1");
+    add_process(0, 42, 300);
+    f.fake->gpus[0].memory_used = (uint64_t)1000 << 20;
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_string_equal(d->pci_bus_id, "00000000:01:00.0");
+    assert_int_field(d, GPU_F_FB_USED, 1100);
+    assert_absent(d, GPU_F_FB_RESERVED, GPU_NOT_SUPPORTED);
+    assert_absent(d, GPU_F_XID_ERRORS, GPU_NOT_SUPPORTED);
+    assert_true(d->processes_valid);
+    assert_int_equal(d->n_processes, 1);
+    assert_int_equal(d->processes[0].memory_bytes, 300 << 20);
+    assert_int_equal(d->processes[0].gpu_instance, GPU_NO_INSTANCE);
+    assert_false(d->processes[0].has_util);
+}
+
+static void strides_behind_v3(void **state)
+{
+    open_library("fakenvml3");
+    add_process(0, 42, 300);
+    add_process(0, 43, 400);
+    add_process(0, 44, 0);
+    const unsigned strides[] = {16, 24, 32};
+    for (size_t i = 0; i < 3; i++) {
+        f.fake->stride = strides[i];
+        const struct gpu_device *d = &sample()->devices[0];
+        assert_int_equal(d->n_processes, 3);
+        for (uint32_t pid = 42; pid <= 44; pid++)
+            assert_non_null(find(d, pid));
+        assert_int_equal(find(d, 43)->memory_bytes, 400 << 20);
+    }
+}
+
+static void process_lists(void **state)
+{
+    open_library("fakenvml2");
+    add_process(0, 42, 300);
+    f.fake->gpus[0].processes[f.fake->gpus[0].n_processes++] =
+        (struct nvml_process_v2){43, NVML_MEMORY_UNKNOWN, GPU_NO_INSTANCE, GPU_NO_INSTANCE};
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_true(d->processes_valid);
+    assert_int_equal(d->n_processes, 2); // in the compute and in the graphics list: counted once
+    assert_true(find(d, 42)->compute && find(d, 42)->graphics);
+    assert_int_equal(find(d, 42)->memory_bytes, 300 << 20);
+    assert_false(find(d, 43)->has_memory);
+
+    // More than the first try holds, and more than we keep.
+    f.fake->gpus[0].n_processes = 0;
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        add_process(0, 1000 + i, 1);
+    d = &sample()->devices[0];
+    assert_int_equal(d->n_processes, GPU_MAX_PROCESSES);
+}
+
+static void process_utilisation(void **state)
+{
+    open_library("fakenvml2");
+    struct fake_gpu *g = &f.fake->gpus[0];
+    add_process(0, 42, 300);
+    add_process(0, 43, 300);
+    add_process(0, 44, 300);
+    sample();
+    uint64_t now = (uint64_t)gs_unix_us();
+    g->util_records[0] = (struct nvml_process_sample){42, now + 1000000, 60, 5, 1, 2};
+    g->util_records[1] = (struct nvml_process_sample){43, now + 1000000, 4000000000u, 0, 0, 0};
+    g->util_records[2] = (struct nvml_process_sample){44, now - 60000000, 99, 0, 0, 0};
+    g->n_util = 3;
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_int_equal(d->n_processes, 3); // empty slots of the reply are nobody
+    assert_int_equal(find(d, 42)->sm_util, 60);
+    assert_int_equal(find(d, 42)->dec_util, 2);
+    assert_true(find(d, 43)->has_util);
+    assert_int_equal(find(d, 43)->sm_util, 0); // nonsense is dropped
+    assert_int_equal(find(d, 44)->sm_util, 0); // as is what is older than the window
+
+    uint64_t before = f.fake->last_seen_us;
+    sample();
+    assert_true(f.fake->last_seen_us > before); // the window starts at the previous pass
+
+    g->util_ret = NVML_NOT_FOUND; // nobody was active: that is a value
+    d = &sample()->devices[0];
+    assert_true(find(d, 42)->has_util);
+    assert_int_equal(find(d, 42)->sm_util, 0);
+
+    g->util_ret = NVML_NOT_SUPPORTED; // and this is none
+    d = &sample()->devices[0];
+    assert_false(find(d, 42)->has_util);
+    assert_int_equal(f.s->n_errors, 0);
+}
+
+static void utilisation_is_the_mean_of_the_interval(void **state)
+{
+    open_library("fakenvml2");
+    struct fake_gpu *g = &f.fake->gpus[0];
+    g->util = 5; // the driver's last reading, which must not win
+    sample();
+    uint64_t now = (uint64_t)gs_unix_us();
+    // Nothing before "now" counts; then 100 % for 1 s and 0 % for 3 s.
+    g->samples[0] = (struct nvml_sample){now - 90000000, {.u32 = 77}};
+    g->samples[1] = (struct nvml_sample){now, {.u32 = 100}};
+    g->n_samples = 2;
+    sample();
+    g->samples[0] = (struct nvml_sample){now + 1000000, {.u32 = 100}};
+    g->samples[1] = (struct nvml_sample){now + 4000000, {.u32 = 0}};
+    assert_int_field(&sample()->devices[0], GPU_F_GPU_UTIL, 25);
+    // The same samples again are not new: back to the driver's reading.
+    assert_int_field(&sample()->devices[0], GPU_F_GPU_UTIL, 5);
+}
+
+static void error_codes_become_reasons(void **state)
+{
+    open_library("fakenvml2");
+    f.fake->gpus[0].power_ret = NVML_NO_PERMISSION;
+    f.fake->gpus[1].power_ret = 999;
+    sample();
+    const struct gpu_snapshot *s = sample();
+    assert_absent(&s->devices[0], GPU_F_POWER_USAGE, GPU_NO_PERMISSION);
+    assert_absent(&s->devices[1], GPU_F_POWER_USAGE, GPU_FAILED);
+    assert_int_equal(s->n_errors, 2);
+    assert_string_equal(s->errors[0].call, "nvmlDeviceGetPowerUsage");
+    assert_int_equal(s->errors[0].code, NVML_NO_PERMISSION);
+    assert_int_equal(s->errors[0].count, 2);
+    assert_string_equal(gpu_nvml_error_name(s->errors[1].code), "UNKNOWN");
+    assert_string_equal(gpu_nvml_error_name(4), "NO_PERMISSION");
+    assert_string_equal(gpu_nvml_error_name(15), "GPU_IS_LOST");
+    assert_string_equal(gpu_nvml_error_name(30), "RESET_TYPE_NOT_SUPPORTED");
+
+    f.fake->memory_v2_ret = NVML_FUNCTION_NOT_FOUND; // R510.39 did that: the old call helps
+    assert_absent(&sample()->devices[0], GPU_F_FB_RESERVED, GPU_NOT_SUPPORTED);
+    assert_int_equal(f.s->devices[0].fields[GPU_F_FB_USED].validity, GPU_VALID);
+}
+
+static void lost_gpu_keeps_its_name_and_the_others_go_on(void **state)
+{
+    open_library("fakenvml2");
+    add_process(0, 42, 300);
+    f.fake->gpus[1].util = 50;
+    sample();
+    f.fake->gpus[0].lost = true;
+    const struct gpu_snapshot *s = sample();
+    assert_int_equal(s->n_devices, 2);
+    assert_true(s->devices[0].lost);
+    assert_string_equal(s->devices[0].uuid, "GPU-00000000-aaaa-bbbb-cccc-dddddddddddd");
+    assert_int_equal(s->devices[0].n_processes, 0);
+    for (size_t i = 0; i < GPU_F_COUNT; i++)
+        assert_absent(&s->devices[0], i, GPU_LOST);
+    assert_false(s->devices[1].lost);
+    assert_int_field(&s->devices[1], GPU_F_GPU_UTIL, 50);
+
+    f.fake->gpus[0].lost = false; // reset by somebody
+    s = sample();
+    assert_false(s->devices[0].lost);
+    assert_int_equal(s->devices[0].n_processes, 1);
+}
+
+static void gpus_come_and_go(void **state)
+{
+    open_library("fakenvml2");
+    assert_int_equal(sample()->n_devices, 2);
+    f.fake->count = 4;
+    assert_int_equal(sample()->n_devices, 4);
+    f.fake->count = 0;
+    assert_int_equal(sample()->n_devices, 0);
+    f.fake->count = 1;
+    assert_int_equal(sample()->n_devices, 1);
+}
+
+static void driver_reload(void **state)
+{
+    open_library("fakenvml2");
+    sample();
+    f.fake->count_ret = NVML_DRIVER_NOT_LOADED;
+    struct gpu_snapshot *s = NULL;
+    struct gs_error *err = gpu_backend_sample(f.backend, &s);
+    assert_non_null(err);
+    assert_null(s);
+    assert_non_null(strstr(gs_error_message(err), "DRIVER_NOT_LOADED"));
+    gs_error_free(err);
+    assert_int_equal(f.fake->shutdowns, 1);
+
+    f.fake->init_ret = NVML_DRIVER_NOT_LOADED; // still away
+    err = gpu_backend_sample(f.backend, &s);
+    assert_non_null(err);
+    gs_error_free(err);
+
+    f.fake->init_ret = f.fake->count_ret = NVML_OK;
+    assert_int_equal(sample()->n_devices, 2);
+}
+
+static void xid_is_remembered(void **state)
+{
+    open_library("fakenvml2");
+    sample();
+    f.fake->gpus[1].xid = 79;
+    assert_int_field(&sample()->devices[1], GPU_F_XID_ERRORS, 79);
+    assert_int_field(&sample()->devices[1], GPU_F_XID_ERRORS, 79);
+    assert_int_field(&f.s->devices[0], GPU_F_XID_ERRORS, 0);
+}
+
+static void mig_devices(void **state)
+{
+    open_library("fakenvml2");
+    f.fake->gpus[0].mig = true;
+    f.fake->gpus[0].memory_used = (uint64_t)500 << 20;
+    add_process(0, 42, 300);
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_int_equal(d->n_instances, 1);
+    assert_int_equal(d->instances[0].gpu_instance_id, 9);
+    assert_string_equal(d->instances[0].profile, "1g.10gb");
+    assert_string_equal(d->instances[0].uuid, "MIG-00000100-aaaa-bbbb-cccc-dddddddddddd");
+    assert_int_equal(d->instances[0].fb_used.i, 500);
+    assert_absent(d, GPU_F_GPU_UTIL, GPU_NOT_SUPPORTED);
+    assert_true(d->processes_valid);
+    assert_int_equal(d->n_processes, 1);
+    assert_int_equal(d->processes[0].gpu_instance, 9);
+    assert_false(d->processes[0].has_util);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(no_library_says_where_it_looked, teardown),
+        cmocka_unit_test_teardown(library_that_is_no_nvml, teardown),
+        cmocka_unit_test_teardown(real_library_where_simulated_is_demanded, teardown),
+        cmocka_unit_test_teardown(fields_and_identity, teardown),
+        cmocka_unit_test_teardown(old_driver, teardown),
+        cmocka_unit_test_teardown(strides_behind_v3, teardown),
+        cmocka_unit_test_teardown(process_lists, teardown),
+        cmocka_unit_test_teardown(process_utilisation, teardown),
+        cmocka_unit_test_teardown(utilisation_is_the_mean_of_the_interval, teardown),
+        cmocka_unit_test_teardown(error_codes_become_reasons, teardown),
+        cmocka_unit_test_teardown(lost_gpu_keeps_its_name_and_the_others_go_on, teardown),
+        cmocka_unit_test_teardown(gpus_come_and_go, teardown),
+        cmocka_unit_test_teardown(driver_reload, teardown),
+        cmocka_unit_test_teardown(xid_is_remembered, teardown),
+        cmocka_unit_test_teardown(mig_devices, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

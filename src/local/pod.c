@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/pod.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "kube/object.h"
+
+const char *local_pod_phase(const json_t *pod)
+{
+    const char *phase = gs_json_str(pod, "status", "phase", NULL);
+    return phase && *phase ? phase : "Pending";
+}
+
+bool local_pod_terminal(const json_t *pod)
+{
+    const char *phase = local_pod_phase(pod);
+    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
+}
+
+bool local_pod_active(const json_t *pod)
+{
+    return !local_pod_terminal(pod) && !kube_is_deleting(pod);
+}
+
+bool local_pod_ready(const json_t *pod)
+{
+    return kube_condition_true(pod, "Ready");
+}
+
+int64_t local_time_ms(const json_t *rfc3339, int64_t fallback)
+{
+    int64_t ms = fallback;
+    const char *text = json_string_value(rfc3339);
+    if (text)
+        gs_error_free(gs_parse_rfc3339(gs_slice_of(text), &ms));
+    return ms;
+}
+
+bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t now_ms,
+                         int64_t *ret_wait_ms)
+{
+    *ret_wait_ms = -1;
+    if (!local_pod_ready(pod))
+        return false;
+    if (min_ready_seconds <= 0)
+        return true;
+    const json_t *since = json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime");
+    int64_t left = local_time_ms(since, now_ms) + min_ready_seconds * 1000 - now_ms;
+    if (left <= 0)
+        return true;
+    *ret_wait_ms = left;
+    return false;
+}
+
+int64_t local_scaled(const json_t *int_or_percent, int64_t total, bool round_up, int64_t fallback)
+{
+    if (json_is_integer(int_or_percent))
+        return json_integer_value(int_or_percent);
+    struct gs_slice text = gs_slice_of(json_string_value(int_or_percent));
+    int64_t percent;
+    if (!gs_slice_ends(text, "%"))
+        return fallback;
+    text.len--;
+    struct gs_error *err = gs_parse_i64(text, 0, INT32_MAX, &percent);
+    if (err) {
+        gs_error_free(err);
+        return fallback;
+    }
+    return (percent * total + (round_up ? 99 : 0)) / 100;
+}

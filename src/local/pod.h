@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loops ask about pods and about integers-or-percentages.
+#pragma once
+
+#include "codec/json.h"
+
+const char *local_pod_phase(const json_t *pod); // "Pending" when unset
+bool local_pod_terminal(const json_t *pod);     // Succeeded or Failed
+bool local_pod_active(const json_t *pod);       // neither terminal nor being deleted
+bool local_pod_ready(const json_t *pod);        // condition Ready is True
+// Ready for at least min_ready_seconds. *ret_wait_ms: how long until it will be, -1: not
+// foreseeable.
+bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t now_ms,
+                         int64_t *ret_wait_ms);
+int64_t local_time_ms(const json_t *rfc3339, int64_t fallback); // of a JSON string
+
+// "25%" or 3, of total; percentages rounded up or down.
+int64_t local_scaled(const json_t *int_or_percent, int64_t total, bool round_up, int64_t fallback);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/work.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_LAST_MS  30000
+
+struct item {
+    char *key;
+    int64_t due_ns; // 0: not waiting
+    bool busy;
+    unsigned failures;
+};
+
+struct call {
+    struct local_work *work;
+    struct call *prev, *next;
+    struct kube_request *request;
+    local_written_fn cb;
+    void *arg;
+    bool deletes;
+    struct kube_recorder *recorder; // of the event that success brings
+    json_t *about;
+    char *reason, *message;
+};
+
+struct local_work {
+    struct local_queue *queue;
+    struct local_work *prev, *next;
+    char *key, *ns; // ns NULL: cluster-scoped
+    const char *name;
+    struct call *calls;
+    unsigned holds;   // calls under way, and the function while it runs
+    int64_t again_ms; // -1: no
+    bool failed;
+};
+
+struct local_queue {
+    struct kube_client *client;
+    char *name;
+    local_work_fn fn;
+    void *arg;
+    struct gs_hmap *items;
+    struct local_work *works;
+    uv_timer_t timer;
+    bool closed;
+};
+
+static void item_free(void *p)
+{
+    struct item *i = p;
+    free(i->key);
+    free(i);
+}
+
+struct local_queue *local_queue_new(uv_loop_t *loop, struct kube_client *client, const char *name,
+                                    local_work_fn fn, void *arg)
+{
+    struct local_queue *q = gs_alloc(sizeof(*q));
+    q->client = client;
+    q->name = gs_strdup(name);
+    q->fn = fn;
+    q->arg = arg;
+    q->items = gs_hmap_new(item_free);
+    uv_timer_init(loop, &q->timer);
+    q->timer.data = q;
+    return q;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+static void call_free(struct call *c)
+{
+    json_decref(c->about);
+    free(c->reason);
+    free(c->message);
+    free(c);
+}
+
+static void work_free(struct local_work *w)
+{
+    while (w->calls) {
+        struct call *c = w->calls;
+        w->calls = c->next;
+        kube_request_cancel(c->request);
+        call_free(c);
+    }
+    free(w->key);
+    free(w->ns);
+    free(w);
+}
+
+void local_queue_free(struct local_queue *q)
+{
+    if (!q || q->closed)
+        return;
+    q->closed = true;
+    while (q->works) {
+        struct local_work *w = q->works;
+        q->works = w->next;
+        work_free(w);
+    }
+    gs_hmap_free(q->items);
+    free(q->name);
+    uv_close((uv_handle_t *)&q->timer, timer_closed);
+}
+
+// --- when ---
+
+static void run_due(uv_timer_t *t);
+
+static void arm(struct local_queue *q)
+{
+    int64_t first = INT64_MAX;
+    size_t pos = 0;
+    void *v;
+    while (gs_hmap_next(q->items, &pos, NULL, &v)) {
+        const struct item *i = v;
+        if (i->due_ns && !i->busy && i->due_ns < first)
+            first = i->due_ns;
+    }
+    if (first == INT64_MAX) {
+        uv_timer_stop(&q->timer);
+        return;
+    }
+    int64_t wait_ns = first - gs_mono_ns();
+    uint64_t ms = wait_ns > 0 ? (uint64_t)((wait_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS) : 0;
+    uv_update_time(q->timer.loop);
+    uv_timer_start(&q->timer, run_due, ms, 0);
+}
+
+static void add_key(struct local_queue *q, const char *key, int64_t ms)
+{
+    struct item *i = gs_hmap_get_str(q->items, key);
+    if (!i) {
+        i = gs_alloc(sizeof(*i));
+        i->key = gs_strdup(key);
+        gs_hmap_put_str(q->items, key, i);
+    }
+    int64_t due = gs_mono_ns() + ms * GS_NS_PER_MS;
+    if (i->due_ns && i->due_ns <= due)
+        return;
+    i->due_ns = due;
+    if (!i->busy)
+        arm(q);
+}
+
+void local_queue_add_after(struct local_queue *q, const char *ns, const char *name, int64_t ms)
+{
+    if (!name)
+        return;
+    GS_AUTO_FREE char *key = ns ? gs_format("%s/%s", ns, name) : gs_strdup(name);
+    add_key(q, key, ms);
+}
+
+void local_queue_add(struct local_queue *q, const char *ns, const char *name)
+{
+    local_queue_add_after(q, ns, name, 0);
+}
+
+void local_queue_add_obj(struct local_queue *q, const json_t *obj)
+{
+    local_queue_add(q, kube_namespace(obj), kube_name(obj));
+}
+
+static int64_t back_off_ms(unsigned failures)
+{
+    int64_t ms = BACKOFF_FIRST_MS;
+    for (unsigned i = 1; i < failures && ms < BACKOFF_LAST_MS; i++)
+        ms *= 2;
+    return ms < BACKOFF_LAST_MS ? ms : BACKOFF_LAST_MS;
+}
+
+// --- runs ---
+
+static void work_unhold(struct local_work *w)
+{
+    if (--w->holds > 0)
+        return;
+    struct local_queue *q = w->queue;
+    struct item *i = gs_hmap_get_str(q->items, w->key);
+    i->busy = false;
+    i->failures = w->failed ? i->failures + 1 : 0;
+    if (w->failed)
+        add_key(q, w->key, back_off_ms(i->failures));
+    if (w->again_ms >= 0)
+        add_key(q, w->key, w->again_ms);
+    if (!i->due_ns && !i->failures)
+        item_free(gs_hmap_remove_str(q->items, w->key));
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        q->works = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    work_free(w);
+    arm(q);
+}
+
+static void run_key(struct local_queue *q, struct item *i)
+{
+    struct local_work *w = gs_alloc(sizeof(*w));
+    const char *slash = strchr(i->key, '/');
+    w->queue = q;
+    w->key = gs_strdup(i->key);
+    w->ns = slash ? gs_strndup(i->key, (size_t)(slash - i->key)) : NULL;
+    w->name = slash ? w->key + (slash - i->key) + 1 : w->key;
+    w->again_ms = -1;
+    w->holds = 1;
+    w->next = q->works;
+    if (w->next)
+        w->next->prev = w;
+    q->works = w;
+    i->busy = true;
+    i->due_ns = 0;
+    q->fn(q->arg, w, w->ns, w->name);
+    work_unhold(w);
+}
+
+static void run_due(uv_timer_t *t)
+{
+    struct local_queue *q = t->data;
+    GS_AUTO_JSON json_t *due = json_array(); // the map changes while keys run
+    int64_t now = gs_mono_ns();
+    size_t pos = 0, n;
+    struct gs_slice key;
+    void *v;
+    while (gs_hmap_next(q->items, &pos, &key, &v)) {
+        const struct item *i = v;
+        if (i->due_ns && i->due_ns <= now && !i->busy)
+            json_array_append_new(due, json_stringn(key.data, key.len));
+    }
+    json_t *k;
+    json_array_foreach(due, n, k)
+    {
+        struct item *i = gs_hmap_get_str(q->items, json_string_value(k));
+        if (i && i->due_ns && !i->busy)
+            run_key(q, i);
+    }
+    arm(q);
+}
+
+void local_work_again(struct local_work *w, int64_t ms)
+{
+    if (w->again_ms < 0 || ms < w->again_ms)
+        w->again_ms = ms;
+}
+
+void local_work_fail(struct local_work *w, struct gs_error *err)
+{
+    w->failed = true;
+    enum gs_code code = gs_error_code(err);
+    if (code == GS_ECONFLICT || code == GS_EEXIST || code == GS_ENOTFOUND)
+        gs_debug(w->queue->name, "%s: %s", w->key, gs_error_message(err));
+    else
+        gs_warn(w->queue->name, "%s: %s", w->key, gs_error_message(err));
+    gs_error_free(err);
+}
+
+// --- writes ---
+
+static void call_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct call *c = arg;
+    struct local_work *w = c->work;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        w->calls = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    if (err && c->deletes && status == 404) {
+        gs_error_free(err);
+        err = NULL;
+    }
+    if (c->cb)
+        c->cb(c->arg, body, err);
+    if (err)
+        local_work_fail(w, err);
+    else if (c->recorder)
+        kube_event(c->recorder, c->about, "Normal", c->reason, "%s", c->message);
+    call_free(c);
+    work_unhold(w);
+}
+
+static struct call *call_new(struct local_work *w, local_written_fn cb, void *arg)
+{
+    struct call *c = gs_alloc(sizeof(*c));
+    c->work = w;
+    c->cb = cb;
+    c->arg = arg;
+    c->next = w->calls;
+    if (c->next)
+        c->next->prev = c;
+    w->calls = c;
+    w->holds++;
+    return c;
+}
+
+void local_work_event(struct local_work *w, struct kube_recorder *r, const json_t *about,
+                      const char *reason, const char *fmt, ...)
+{
+    struct call *c = w->calls; // the newest
+    va_list ap;
+    va_start(ap, fmt);
+    c->message = gs_vformat(fmt, ap);
+    va_end(ap);
+    c->recorder = r;
+    c->about = json_incref((json_t *)about);
+    c->reason = gs_strdup(reason);
+}
+
+void local_work_create(struct local_work *w, struct kube_gvr r, const char *ns, const json_t *obj,
+                       local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->request = kube_create(w->queue->client, r, ns, obj, call_done, c);
+}
+
+void local_work_update(struct local_work *w, struct kube_gvr r, const json_t *obj,
+                       const char *subresource, local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->request = kube_update(w->queue->client, r, kube_namespace(obj), kube_name(obj), subresource,
+                             obj, call_done, c);
+}
+
+void local_work_patch(struct local_work *w, struct kube_gvr r, const char *ns, const char *name,
+                      const char *subresource, const json_t *patch, local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->request = kube_patch(w->queue->client, r, ns, name, subresource, KUBE_MERGE_PATCH, patch,
+                            call_done, c);
+}
+
+void local_work_delete(struct local_work *w, struct kube_gvr r, const char *ns, const char *name,
+                       local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->deletes = true;
+    c->request = kube_delete(w->queue->client, r, ns, name, -1, call_done, c);
+}
+
+void local_work_get(struct local_work *w, const char *path, local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->deletes = true; // what is not there is an answer, not a failure
+    c->request = kube_raw_get(w->queue->client, path, call_done, c);
+}

@@ -85,6 +85,8 @@ struct hpa_pod {
     int64_t start_time_ms;
     // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
     const int64_t *requests_milli; // n_metrics entries or NULL
+    // Why one is absent ("missing request for cpu in container app of Pod web-1"); may be NULL.
+    const char *const *request_errors; // n_metrics entries or NULL
 };
 struct hpa_sample {
     const char *pod; // Pods and Resource metrics: described object's name; else NULL
@@ -152,7 +154,15 @@ struct hpa_metric_result {
     char *description; // "pods metric X"
     char *explanation; // one line for people: samples, average, target, ratio, tolerance, proposal
 };
+enum hpa_outcome {
+    HPA_OUTCOME_NO_SCALE,      // the scale could not be read
+    HPA_OUTCOME_DISABLED,      // paused at zero replicas
+    HPA_OUTCOME_OUT_OF_LIMITS, // below min or above max: corrected without metrics
+    HPA_OUTCOME_NO_COUNT,      // selector or metrics failed: nothing scales, status keeps its desired
+    HPA_OUTCOME_COMPUTED,
+};
 struct hpa_decision {
+    enum hpa_outcome outcome;
     bool rescale; // desired differs from current: write the scale
     int32_t current, desired;
     int32_t proposal; // raw result of the metrics, before windows and limits; -1: none
@@ -163,6 +173,7 @@ struct hpa_decision {
     size_t n_events;
     struct hpa_metric_result *metrics; // n_metrics entries when metrics were computed, else NULL
     size_t n_metrics;
+    bool drop_scaled_to_zero; // remove that condition: the gate is off
     char *explanation; // what clamped it, in one line
     int64_t decided_ms;
 };

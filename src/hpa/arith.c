@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/decide_internal.h"
+
+#include <math.h>
+
+int32_t hpa_trunc32(double v)
+{
+    if (isnan(v))
+        return 0;
+    if (v >= (double)INT32_MAX)
+        return INT32_MAX;
+    if (v <= (double)INT32_MIN)
+        return INT32_MIN;
+    return (int32_t)v;
+}
+
+int32_t hpa_ceil32(double v)
+{
+    return hpa_trunc32(ceil(v));
+}
+
+int64_t hpa_ceil64(double v)
+{
+    // 2^63 is the first double that does not fit.
+    const double limit = 9223372036854775808.0;
+    if (isnan(v))
+        return 0;
+    v = ceil(v);
+    if (v >= limit)
+        return INT64_MAX;
+    if (v < -limit)
+        return INT64_MIN;
+    return (int64_t)v;
+}
+
+int64_t hpa_add_sat(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+int32_t hpa_sat32(int64_t v)
+{
+    if (v > INT32_MAX)
+        return INT32_MAX;
+    return v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+bool hpa_within(struct hpa_tolerance t, double ratio)
+{
+    return 1.0 - t.down <= ratio && ratio <= 1.0 + t.up;
+}

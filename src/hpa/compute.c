@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every metric of a spec in turn, the highest proposal of all, and what is said when some fail.
+#include "hpa/decide_internal.h"
+
+#include "base/slice.h"
+
+#define UNABLE "the HPA was unable to compute the replica count: %s"
+
+// A failed metric: `err` goes into event and condition, wrapped once more into the overall error.
+struct failure {
+    const char *reason;
+    char *condition_message;
+    char *overall;
+};
+
+static struct gs_error *neither(const char *what, const char *which)
+{
+    return gs_error_new(GS_EINVAL, "invalid %s metric source: neither %s was set", what, which);
+}
+
+static void describe_with_selector(const struct hpa_metric_spec *m, struct gs_buf *out)
+{
+    gs_buf_addf(out, "external metric %s(", m->name);
+    hpa_format_selector(m->selector, out);
+    gs_buf_add_char(out, ')');
+}
+
+// The observation's own error, or none: an API that answers with nothing has failed too.
+static const char *observation_error(const struct hpa_metric_observation *obs, const char *empty)
+{
+    if (obs->error)
+        return obs->error;
+    return obs->n_samples ? NULL : empty;
+}
+
+// --- Resource and ContainerResource ---
+static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
+                                         struct hpa_metric_result *res,
+                                         struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE;
+    if (!m->has_average_value && !m->has_utilization)
+        return neither("resource", "an average utilization target nor an average value (usage) "
+                                   "target");
+    const char *observed = p->obs->metrics[i].error;
+    struct gs_error *err = NULL;
+    if (observed)
+        err = gs_error_new(GS_EUNAVAIL, "unable to get metrics for resource %s: %s", m->name,
+                           observed);
+    else if (m->has_average_value)
+        err = hpa_replicas_plain(p, i, res, calc);
+    else
+        err = hpa_replicas_utilization(p, i, res, calc);
+    if (err)
+        return gs_error_wrap(err, "failed to get %s %s", m->name,
+                             m->has_average_value ? "usage" : "utilization");
+    res->description = m->has_average_value
+                           ? gs_format("%s resource", m->name)
+                           : gs_format("%s %sresource utilization (percentage of request)", m->name,
+                                       container ? "container " : "");
+    return NULL;
+}
+
+static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
+                                     struct hpa_metric_result *res, struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    const char *observed =
+        observation_error(&p->obs->metrics[i], "no metrics returned from custom metrics API");
+    if (observed)
+        return gs_error_new(GS_EUNAVAIL, "unable to get metric %s: %s", m->name, observed);
+    struct gs_error *err = hpa_replicas_plain(p, i, res, calc);
+    if (err)
+        return err;
+    res->description = gs_format("pods metric %s", m->name);
+    return NULL;
+}
+
+static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
+                                       struct hpa_metric_result *res, struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    bool by_value = m->target == HPA_TARGET_VALUE && m->has_value;
+    bool by_average = m->target == HPA_TARGET_AVERAGE_VALUE && m->has_average_value;
+    if (!by_value && !by_average)
+        return neither("object", "a value target nor an average value target");
+    const char *observed =
+        observation_error(&p->obs->metrics[i], "no metrics returned from custom metrics API");
+    struct gs_error *err = NULL;
+    int64_t usage = observed ? 0 : p->obs->metrics[i].samples[0].value;
+    if (observed)
+        err = gs_error_new(GS_EUNAVAIL, "unable to get metric %s on %s %s/%s: %s", m->name,
+                           m->object_kind, p->spec->ns, m->object_name, observed);
+    else if (by_value)
+        err = hpa_replicas_value(p, i, usage, res, calc);
+    else
+        hpa_replicas_per_replica(p, i, usage, res, calc);
+    if (err)
+        return err;
+    struct gs_buf description = {0};
+    if (by_value)
+        gs_buf_addf(&description, "%s metric %s", m->object_kind, m->name);
+    else
+        describe_with_selector(m, &description);
+    res->description = gs_buf_take(&description);
+    return NULL;
+}
+
+static struct gs_error *compute_external(const struct hpa_pass *p, size_t i,
+                                         struct hpa_metric_result *res,
+                                         struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    const struct hpa_metric_observation *obs = &p->obs->metrics[i];
+    if (!m->has_average_value && !m->has_value)
+        return neither("external", "a value target nor an average value target");
+    const char *observed = observation_error(obs, "no metrics returned from external metrics API");
+    struct gs_error *err = NULL;
+    if (observed) {
+        GS_AUTO_BUF struct gs_buf selector = {0};
+        hpa_format_selector(m->selector, &selector);
+        err = gs_error_new(GS_EUNAVAIL, "unable to get external metric %s/%s/%s: %s", p->spec->ns,
+                           m->name, selector.data, observed);
+    } else {
+        int64_t sum = 0;
+        for (size_t s = 0; s < obs->n_samples; s++)
+            sum = hpa_add_sat(sum, obs->samples[s].value);
+        if (m->has_average_value)
+            hpa_replicas_per_replica(p, i, sum, res, calc);
+        else
+            err = hpa_replicas_value(p, i, sum, res, calc);
+    }
+    if (err)
+        return err;
+    struct gs_buf description = {0};
+    describe_with_selector(m, &description);
+    res->description = gs_buf_take(&description);
+    return NULL;
+}
+
+static const char *failure_reason(enum hpa_metric_type type)
+{
+    switch (type) {
+    case HPA_METRIC_RESOURCE:
+        return "FailedGetResourceMetric";
+    case HPA_METRIC_CONTAINER_RESOURCE:
+        return "FailedGetContainerResourceMetric";
+    case HPA_METRIC_PODS:
+        return "FailedGetPodsMetric";
+    case HPA_METRIC_OBJECT:
+        return "FailedGetObjectMetric";
+    case HPA_METRIC_EXTERNAL:
+        return "FailedGetExternalMetric";
+    case HPA_METRIC_UNKNOWN:
+        break;
+    }
+    return "InvalidMetricSourceType";
+}
+
+static struct gs_error *compute_one(const struct hpa_pass *p, size_t i,
+                                    struct hpa_metric_result *res, struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    switch (m->type) {
+    case HPA_METRIC_RESOURCE:
+    case HPA_METRIC_CONTAINER_RESOURCE:
+        return compute_resource(p, i, res, calc);
+    case HPA_METRIC_PODS:
+        return compute_pods(p, i, res, calc);
+    case HPA_METRIC_OBJECT:
+        return compute_object(p, i, res, calc);
+    case HPA_METRIC_EXTERNAL:
+        return compute_external(p, i, res, calc);
+    case HPA_METRIC_UNKNOWN:
+        break;
+    }
+    return gs_error_new(GS_EINVAL, "unknown metric source type \"%s\"", m->type_text);
+}
+
+// The layers that surround the text of the event in the overall error.
+static struct gs_error *wrap_overall(const struct hpa_metric_spec *m, struct gs_error *err)
+{
+    switch (m->type) {
+    case HPA_METRIC_RESOURCE:
+        return gs_error_wrap(err, "failed to get %s resource metric value", m->name);
+    case HPA_METRIC_CONTAINER_RESOURCE:
+        return gs_error_wrap(err, "failed to get %s container metric value", m->container);
+    case HPA_METRIC_PODS:
+        return gs_error_wrap(err, "failed to get pods metric value");
+    case HPA_METRIC_OBJECT:
+        if (m->target == HPA_TARGET_AVERAGE_VALUE && m->has_average_value)
+            err = gs_error_wrap(err, "failed to get %s object metric", m->name);
+        return gs_error_wrap(err, "failed to get object metric value");
+    case HPA_METRIC_EXTERNAL:
+        if (m->has_average_value)
+            err = gs_error_wrap(err, "failed to get %s external metric", m->name);
+        else if (m->has_value)
+            err = gs_error_wrap(err, "failed to get external metric %s", m->name);
+        return gs_error_wrap(err, "failed to get %s external metric value", m->name);
+    case HPA_METRIC_UNKNOWN:
+        break;
+    }
+    return err;
+}
+
+static void note_failure(struct hpa_pass *p, size_t i, struct gs_error *err, struct failure *first)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    struct hpa_metric_result *res = &p->out->metrics[i];
+    hpa_add_event(p->out, failure_reason(m->type), gs_error_message(err));
+    // Half a result is none: nothing of a failed metric is shown.
+    free(res->description);
+    *res = (struct hpa_metric_result){.explanation =
+                                          gs_format("%s: %s", m->name, gs_error_message(err))};
+    if (!first->reason) {
+        first->reason = failure_reason(m->type);
+        first->condition_message = gs_format(UNABLE, gs_error_message(err));
+        err = wrap_overall(m, err);
+        first->overall = gs_strdup(gs_error_message(err));
+    }
+    gs_error_free(err);
+}
+
+static bool selector_usable(struct hpa_pass *p)
+{
+    const struct hpa_observation *obs = p->obs;
+    const char *event, *reason = "InvalidSelector";
+    GS_AUTO_FREE char *message = NULL;
+    GS_AUTO_FREE char *condition = NULL;
+    if (!obs->selector || !*obs->selector) {
+        event = "SelectorRequired";
+        message = gs_strdup("selector is required");
+        condition = gs_strdup("the HPA target's scale is missing a selector");
+    } else if (obs->selector_error) {
+        event = "InvalidSelector";
+        message =
+            gs_format("couldn't convert selector into a corresponding internal selector object: %s",
+                      obs->selector_error);
+    } else if (obs->ambiguous_with) {
+        event = reason = "AmbiguousSelector";
+        message = gs_format("pods by selector %s are controlled by more than one HPA (e.g. %s)",
+                            obs->selector, obs->ambiguous_with);
+    } else {
+        return true;
+    }
+    hpa_add_event(p->out, event, message);
+    hpa_set_decision_condition(p->out, "ScalingActive", "False", reason, "%s",
+                               condition ? condition : message);
+    hpa_add_event(p->out, "FailedComputeMetricsReplicas", message);
+    hpa_explain(p, "no scaling: %s", message);
+    return false;
+}
+
+static void report_failure(struct hpa_pass *p, size_t n_failed, const struct failure *first)
+{
+    GS_AUTO_FREE char *overall =
+        gs_format("invalid metrics (%zu invalid out of %zu), first error is: %s", n_failed,
+                  p->spec->n_metrics, first->overall);
+    hpa_set_decision_condition(p->out, "ScalingActive", "False", first->reason, "%s",
+                               first->condition_message);
+    hpa_add_event(p->out, "FailedComputeMetricsReplicas", overall);
+    if (n_failed < p->spec->n_metrics)
+        hpa_explain(p, "no scaling down while a metric is missing: %s", first->overall);
+    else
+        hpa_explain(p, "no scaling: %s", first->overall);
+}
+
+bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char **ret_name)
+{
+    if (!selector_usable(p))
+        return false;
+    struct hpa_decision *d = p->out;
+    size_t n = p->spec->n_metrics, n_failed = 0;
+    struct failure first = {0};
+    int32_t highest = 0;
+    const char *name = "";
+    d->metrics = gs_alloc_array(n ? n : 1, sizeof(*d->metrics));
+    d->n_metrics = n;
+    for (size_t i = 0; i < n; i++) {
+        struct hpa_metric_result *res = &d->metrics[i];
+        struct hpa_calculation calc = {0};
+        struct gs_error *err = compute_one(p, i, res, &calc);
+        if (err) {
+            note_failure(p, i, err, &first);
+            n_failed++;
+            continue;
+        }
+        res->ok = true;
+        res->explanation = hpa_explain_metric(p, i, res, &calc);
+        if (highest == 0 || res->proposal > highest) {
+            highest = res->proposal;
+            name = res->description;
+        }
+    }
+    bool usable = n_failed < n && !(n_failed && highest < p->obs->spec_replicas);
+    if (usable) {
+        hpa_set_decision_condition(
+            d, "ScalingActive", "True", "ValidMetricFound",
+            "the HPA was able to successfully calculate a replica count from %s", name);
+        // A negative value of a metric asks for no replicas, not for fewer than none.
+        *ret_proposal = highest > 0 ? highest : 0;
+        *ret_name = name;
+    } else if (n_failed) {
+        report_failure(p, n_failed, &first);
+    } else {
+        hpa_explain(p, "no scaling: the spec has no metrics");
+    }
+    free(first.condition_message);
+    free(first.overall);
+    return usable;
+}

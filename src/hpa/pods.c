@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods count: ignored, unready, missing and ready ones, and the samples that remain.
+#include "hpa/decide_internal.h"
+
+#include "base/slice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_WINDOW_MS 60000
+
+// Of several samples for one pod the last one given stays, as in a map: it sorts first.
+static int by_pod(const void *a, const void *b)
+{
+    const struct hpa_entry *x = a, *y = b;
+    int c = strcmp(x->pod, y->pod);
+    return c ? c : (x->order < y->order) - (x->order > y->order);
+}
+
+static void load_samples(const struct hpa_metric_observation *obs, struct hpa_groups *g)
+{
+    g->cap_entries = obs->n_samples ? obs->n_samples : 1;
+    g->entries = gs_alloc_array(g->cap_entries, sizeof(*g->entries));
+    for (size_t i = 0; i < obs->n_samples; i++) {
+        const struct hpa_sample *s = &obs->samples[i];
+        if (!s->pod)
+            continue;
+        g->entries[g->n_entries++] = (struct hpa_entry){
+            .pod = s->pod,
+            .order = i,
+            .value = s->value,
+            .timestamp_ms = s->timestamp_ms,
+            .window_ms = s->window_ms ? s->window_ms : DEFAULT_WINDOW_MS,
+            .request = -1,
+        };
+    }
+    if (!g->n_entries)
+        return;
+    qsort(g->entries, g->n_entries, sizeof(*g->entries), by_pod);
+    size_t n = 1;
+    for (size_t i = 1; i < g->n_entries; i++)
+        if (strcmp(g->entries[i].pod, g->entries[n - 1].pod) != 0)
+            g->entries[n++] = g->entries[i];
+    g->n_entries = n;
+}
+
+static struct hpa_entry *find_entry(const struct hpa_groups *g, const char *pod)
+{
+    struct hpa_entry key = {.pod = pod};
+    size_t low = 0, high = g->n_entries;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = strcmp(key.pod, g->entries[mid].pod);
+        if (c == 0)
+            return &g->entries[mid];
+        if (c < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return NULL;
+}
+
+// CPU only: a pod that starts burns CPU before it serves, and that must not scale anything.
+static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod,
+                        const struct hpa_entry *sample, int64_t now_ms)
+{
+    if (pod->ready == HPA_ABSENT || !pod->has_start_time)
+        return true;
+    if (hpa_add_sat(pod->start_time_ms, cfg->cpu_init_period_ms) > now_ms)
+        return pod->ready == HPA_FALSE ||
+               sample->timestamp_ms < hpa_add_sat(pod->ready_transition_ms, sample->window_ms);
+    return pod->ready == HPA_FALSE &&
+           hpa_add_sat(pod->start_time_ms, cfg->readiness_delay_ms) > pod->ready_transition_ms;
+}
+
+static bool is_cpu(const struct hpa_metric_spec *m)
+{
+    return (m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE) &&
+           gs_streq(m->name, "cpu");
+}
+
+void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret)
+{
+    const struct hpa_observation *obs = p->obs;
+    bool cpu = is_cpu(&p->spec->metrics[metric]);
+    memset(ret, 0, sizeof(*ret));
+    load_samples(&obs->metrics[metric], ret);
+    size_t room = obs->n_pods ? obs->n_pods : 1;
+    ret->missing = gs_alloc_array(room, sizeof(*ret->missing));
+    ret->unready = gs_alloc_array(room, sizeof(*ret->unready));
+    for (size_t i = 0; i < obs->n_pods; i++) {
+        const struct hpa_pod *pod = &obs->pods[i];
+        struct hpa_entry *sample = find_entry(ret, pod->name);
+        if (sample && pod->requests_milli)
+            sample->request = pod->requests_milli[metric];
+        // A finished pod, whichever way, has nothing left to measure.
+        if (pod->deleting || pod->phase == HPA_POD_FAILED || pod->phase == HPA_POD_SUCCEEDED) {
+            ret->n_ignored++;
+        } else if (pod->phase == HPA_POD_PENDING) {
+            ret->unready[ret->n_unready++] = pod;
+        } else if (!sample) {
+            ret->missing[ret->n_missing++] = pod;
+            continue;
+        } else if (cpu && cpu_unready(p->cfg, pod, sample, p->now_ms)) {
+            ret->unready[ret->n_unready++] = pod;
+        } else {
+            ret->n_ready++;
+            continue;
+        }
+        if (sample)
+            sample->dropped = true;
+    }
+}
+
+void hpa_groups_finish(struct hpa_groups *g)
+{
+    free(g->entries);
+    free(g->missing);
+    free(g->unready);
+    memset(g, 0, sizeof(*g));
+}
+
+void hpa_groups_add(struct hpa_groups *g, const char *pod, int64_t value, int64_t request)
+{
+    gs_grow(&g->entries, &g->cap_entries, g->n_entries, sizeof(*g->entries));
+    g->entries[g->n_entries++] = (struct hpa_entry){.pod = pod, .value = value, .request = request};
+}
+
+size_t hpa_groups_live(const struct hpa_groups *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_entries; i++)
+        n += !g->entries[i].dropped;
+    return n;
+}
+
+struct gs_error *hpa_ready_pods(const struct hpa_observation *obs, size_t *ret)
+{
+    if (obs->n_pods == 0)
+        return gs_error_new(GS_ENOTFOUND, "unable to calculate ready pods: no pods returned by "
+                                          "selector while calculating replica count");
+    size_t n = 0;
+    for (size_t i = 0; i < obs->n_pods; i++)
+        n += obs->pods[i].phase == HPA_POD_RUNNING && obs->pods[i].ready == HPA_TRUE;
+    *ret = n;
+    return NULL;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/mem.h"
+#include "base/option.h"
+#include "base/slice.h"
+#include "server.h"
+
+#include <signal.h>
+
+struct opts {
+    const char *address;
+    int64_t port, threads, keepalive, memory_mib, kernel_us;
+    double sm_share;
+};
+
+static const struct gs_opt rows[] = {
+    {"address", NULL, "GPUSCALE_POD_IP", "IP", "0.0.0.0", "Where to listen.", GS_OPT_STRING,
+     offsetof(struct opts, address), 0, 0, NULL},
+    {"port", "p", "PORT", "PORT", "80",
+     "Port to listen on. One below 1024 that may not be bound moves up by 8000.", GS_OPT_INT,
+     offsetof(struct opts, port), 1, 65535, NULL},
+    {"threads", NULL, NULL, "N", "16", "Requests that are answered at the same time.", GS_OPT_INT,
+     offsetof(struct opts, threads), 1, 256, NULL},
+    {"keepalive-requests", NULL, NULL, "N", "8",
+     "Close a connection after so many requests, so that a load balancer can spread clients that "
+     "keep theirs open; 0: never.",
+     GS_OPT_INT, offsetof(struct opts, keepalive), 0, 1000000, NULL},
+    {"model-memory-mib", NULL, NULL, "MIB", "1300", "GPU memory that the model takes.", GS_OPT_INT,
+     offsetof(struct opts, memory_mib), 1, 1000000, NULL},
+    {"kernel-us", NULL, "INTENT_KERNEL_US", "MICROSECONDS", "4000", "GPU time of one inference.",
+     GS_OPT_INT, offsetof(struct opts, kernel_us), 1, 10000000, NULL},
+    {"sm-share", NULL, NULL, "SHARE", "1",
+     "Part of the SMs that an inference occupies on a simulated GPU, above 0 up to 1.",
+     GS_OPT_DOUBLE, offsetof(struct opts, sm_share), 0, 0, NULL},
+    {0},
+};
+
+static const struct gs_verb verb = {
+    .name = "serve",
+    .summary = "a small intent-detection service on a GPU",
+    .description =
+        "Answers GET /predict?query=TEXT with the intent of the text, /ping, /gputest and "
+        "/metrics. Uses the CUDA driver where there is one, else the simulated GPU that "
+        "GPUSCALE_SIM names.",
+    .opts = rows,
+    .opts_size = sizeof(struct opts),
+};
+
+static int serve(const struct opts *o, const sigset_t *signals)
+{
+    struct server_config cfg = {
+        .address = o->address,
+        .port = (uint16_t)o->port,
+        .threads = (unsigned)o->threads,
+        .keepalive = (unsigned)o->keepalive,
+        .model_memory = (uint64_t)o->memory_mib << 20,
+        .kernel_us = (uint64_t)o->kernel_us,
+        .sm_share = o->sm_share,
+    };
+    struct server *s;
+    struct gs_error *err = server_start(&cfg, &s);
+    if (err) {
+        fprintf(stderr, "intent-api: %s\n", gs_error_message(err));
+        gs_error_free(err);
+        return 1;
+    }
+    fprintf(stderr, "intent-api: listening on %s:%u, inference on %s\n", cfg.address,
+            server_port(s), server_gpu(s));
+    int signal_number;
+    sigwait(signals, &signal_number);
+    server_stop(s, 5000);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t signals; // waited for; blocked before threads start so that they inherit it
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    struct opts o;
+    struct gs_common_opts common;
+    int rest;
+    struct gs_error *err = gs_options_parse(&verb, argc - 1, argv + 1, &o, &common, &rest);
+    if (!err && !common.help && !(o.sm_share > 0 && o.sm_share <= 1))
+        err = gs_error_new(GS_EINVAL, "--sm-share: must be above 0 and at most 1");
+    if (err) {
+        fprintf(stderr, "intent-api: %s\n", gs_error_message(err));
+        gs_error_free(err);
+        return 2;
+    }
+    if (common.help) {
+        gs_options_print_help(&verb, "intent-api", stdout);
+        return 0;
+    }
+    return serve(&o, &signals);
+}

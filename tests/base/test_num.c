@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void test_integers(void **state)
+{
+    int64_t i;
+    uint64_t u;
+    assert_ok(gs_parse_i64(GS_SLICE("-9223372036854775808"), INT64_MIN, INT64_MAX, &i));
+    assert_true(i == INT64_MIN);
+    assert_ok(gs_parse_i64(GS_SLICE("+12"), 0, 100, &i));
+    assert_true(i == 12);
+    assert_ok(gs_parse_u64(GS_SLICE("18446744073709551615"), UINT64_MAX, &u));
+    static const char *const bad[] = {"",    "-",  "1x", " 1", "1 ", "9223372036854775808",
+                                      "1.0", "0x1"};
+    for (size_t k = 0; k < GS_ARRAY_LEN(bad); k++)
+        assert_error(gs_parse_i64(gs_slice_of(bad[k]), INT64_MIN, INT64_MAX, &i), GS_EINVAL,
+                     "not a whole number");
+    assert_error(gs_parse_i64(GS_SLICE("101"), 0, 100, &i), GS_EINVAL, "between 0 and 100");
+    assert_error(gs_parse_u64(GS_SLICE("18446744073709551616"), UINT64_MAX, &u), GS_EINVAL,
+                 "not a whole number");
+}
+
+static void test_doubles_read(void **state)
+{
+    double d;
+    assert_ok(gs_parse_double(GS_SLICE("-1.5e3"), &d));
+    assert_true(d == -1500);
+    assert_ok(gs_parse_double(GS_SLICE("+Inf"), &d));
+    assert_true(isinf(d) && d > 0);
+    assert_ok(gs_parse_double(GS_SLICE("-inf"), &d));
+    assert_true(isinf(d) && d < 0);
+    assert_ok(gs_parse_double(GS_SLICE("NaN"), &d));
+    assert_true(isnan(d));
+    static const char *const bad[] = {"", ".", "e5", "1e", "0x1p3", "1,5", "--1", "nan(1)", "infi"};
+    for (size_t k = 0; k < GS_ARRAY_LEN(bad); k++)
+        assert_error(gs_parse_double(gs_slice_of(bad[k]), &d), GS_EINVAL, "not a number");
+}
+
+// Expected texts: what Prometheus prints for these values.
+static void test_doubles_print_shortest(void **state)
+{
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {-0.5, "-0.5"},
+                 {0.1, "0.1"},
+                 {100, "100"},
+                 {1e15, "1000000000000000"},
+                 {1e20, "100000000000000000000"},
+                 {1e21, "1e+21"},
+                 {1.5e300, "1.5e+300"},
+                 {0.0001, "0.0001"},
+                 {0.00001, "1e-05"},
+                 {123456.789, "123456.789"},
+                 {1.0 / 3, "0.3333333333333333"},
+                 {5e-324, "5e-324"}};
+    char buf[GS_DOUBLE_SIZE];
+    for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++)
+        assert_string_equal(gs_format_double(cases[k].v, buf), cases[k].text);
+    assert_string_equal(gs_format_double(NAN, buf), "NaN");
+    assert_string_equal(gs_format_double(-INFINITY, buf), "-Inf");
+}
+
+static void test_doubles_round_trip(void **state)
+{
+    srand(7);
+    for (int k = 0; k < 20000; k++) {
+        union {
+            uint64_t bits;
+            double d;
+        } v = {.bits = (uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand()};
+        if (!isfinite(v.d))
+            continue;
+        char buf[GS_DOUBLE_SIZE];
+        double back;
+        assert_ok(gs_parse_double(gs_slice_of(gs_format_double(v.d, buf)), &back));
+        assert_true(back == v.d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_doubles_read),
+        cmocka_unit_test(test_doubles_print_shortest),
+        cmocka_unit_test(test_doubles_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/option.h"
+#include "base/slice.h"
+
+#include <stdlib.h>
+
+struct opts {
+    bool on;
+    const char *address;
+    struct gs_opt_list files;
+    int64_t interval, wait;
+    double ratio;
+};
+
+static const struct gs_opt rows[] = {
+    {.name = "kubernetes",
+     .alias = "k",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct opts, on),
+     .help = "x"},
+    {.name = "address",
+     .alias = "a",
+     .env = "TEST_OPTION_ADDRESS",
+     .arg = "A",
+     .def = ":9400",
+     .type = GS_OPT_STRING,
+     .offset = offsetof(struct opts, address),
+     .help = "x"},
+    {.name = "file",
+     .alias = "f",
+     .arg = "F",
+     .type = GS_OPT_STRINGS,
+     .offset = offsetof(struct opts, files),
+     .help = "x"},
+    {.name = "collect-interval",
+     .alias = "c",
+     .arg = "MS",
+     .def = "1000",
+     .type = GS_OPT_INT,
+     .offset = offsetof(struct opts, interval),
+     .min = 100,
+     .max = 60000,
+     .help = "x"},
+    {.name = "wait",
+     .arg = "D",
+     .def = "30s",
+     .type = GS_OPT_DURATION,
+     .offset = offsetof(struct opts, wait),
+     .help = "x"},
+    {.name = "ratio",
+     .alias = "rbmn",
+     .arg = "R",
+     .type = GS_OPT_DOUBLE,
+     .offset = offsetof(struct opts, ratio),
+     .help = "x"},
+    {0},
+};
+static const struct gs_verb verb = {
+    .name = "t", .summary = "s", .opts = rows, .opts_size = sizeof(struct opts), .max_args = 2};
+
+// Arguments are split at blanks.
+static struct gs_error *parse(const char *line, struct opts *ret, struct gs_common_opts *common,
+                              int *ret_n)
+{
+    static char text[256];
+    static char *argv[16];
+    snprintf(text, sizeof(text), "%s", line);
+    int argc = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return gs_options_parse(&verb, argc, argv, ret, common, ret_n);
+}
+
+static void test_forms(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    assert_ok(
+        parse("-k -a :1 --file=x -f y --collect-interval 250 -rbmn=0.5 p --log-level=debug -- -q",
+              &o, &c, &n));
+    assert_true(o.on);
+    assert_string_equal(o.address, ":1");
+    assert_int_equal(o.files.len, 2);
+    assert_string_equal(o.files.items[1], "y");
+    assert_int_equal(o.interval, 250);
+    assert_true(o.ratio == 0.5);
+    assert_true(o.wait == 30 * GS_NS_PER_SEC);
+    assert_int_equal(n, 2);
+    assert_string_equal(c.log_level, "debug");
+    gs_options_finish(&verb, &o);
+    assert_ok(parse("--kubernetes=false", &o, &c, &n));
+    assert_false(o.on);
+}
+
+static void test_environment_is_below_the_flag(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    setenv("TEST_OPTION_ADDRESS", ":7", 1);
+    assert_ok(parse("", &o, &c, &n));
+    assert_string_equal(o.address, ":7");
+    assert_ok(parse("--address=:8", &o, &c, &n));
+    assert_string_equal(o.address, ":8");
+    unsetenv("TEST_OPTION_ADDRESS");
+}
+
+static void test_errors_help(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    assert_error(parse("--adress=x", &o, &c, &n), GS_EINVAL, "did you mean --address?");
+    assert_error(parse("--zzzzzzzz", &o, &c, &n), GS_EINVAL, "see gpuscale t --help");
+    assert_error(parse("-c 5", &o, &c, &n), GS_EINVAL, "--collect-interval: 5 is not between");
+    assert_error(parse("--wait=5", &o, &c, &n), GS_EINVAL, "--wait: ");
+    assert_error(parse("--address", &o, &c, &n), GS_EINVAL, "needs a value");
+    assert_error(parse("--kubernetes=maybe", &o, &c, &n), GS_EINVAL, "not true or false");
+    assert_error(parse("a b c", &o, &c, &n), GS_EINVAL, "too many arguments");
+}
+
+static void test_suggestions(void **state)
+{
+    static const char *const words[] = {"exporter", "engine", "up"};
+    assert_string_equal(gs_suggest("exprter", words, 3), "exporter");
+    assert_string_equal(gs_suggest("engin", words, 3), "engine");
+    assert_null(gs_suggest("banana", words, 3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_environment_is_below_the_flag),
+        cmocka_unit_test(test_errors_help),
+        cmocka_unit_test(test_suggestions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "base/slice.h"
+
+static void test_cut(void **state)
+{
+    struct gs_slice s = GS_SLICE("a,,b");
+    assert_true(gs_slice_eq_str(gs_slice_cut(&s, ','), "a"));
+    assert_true(gs_slice_eq_str(gs_slice_cut(&s, ','), ""));
+    assert_true(gs_slice_eq_str(gs_slice_cut(&s, ','), "b"));
+    assert_null(s.data);
+}
+
+static void test_trim_and_ends(void **state)
+{
+    assert_true(gs_slice_eq_str(gs_slice_trim(GS_SLICE(" \t x y \r\n")), "x y"));
+    assert_int_equal(gs_slice_trim(GS_SLICE("  ")).len, 0);
+    assert_true(gs_slice_starts(GS_SLICE("GPU-1"), "GPU-"));
+    assert_false(gs_slice_starts(GS_SLICE("G"), "GPU-"));
+    assert_true(gs_slice_ends(GS_SLICE("x_total"), "_total"));
+    assert_true(gs_streq(NULL, NULL));
+    assert_false(gs_streq(NULL, ""));
+    assert_false(gs_starts(NULL, ""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut),
+                                       cmocka_unit_test(test_trim_and_ends)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,9 +7,11 @@
 
 enum kube_field_kind {
     KUBE_F_STRING,
-    KUBE_F_INT, // int32 or int64
+    KUBE_F_INT, // int32
+    KUBE_F_INT64,
     KUBE_F_NUMBER,
     KUBE_F_BOOL,
+    KUBE_F_BYTES,    // base64 text
     KUBE_F_QUANTITY, // string or number
     KUBE_F_INTORSTR,
     KUBE_F_TIME,
@@ -27,7 +29,8 @@ struct kube_field {
     const struct kube_type *type; // of objects, lists and maps of objects
     const char *merge_key; // strategic merge: list merged by this member; "" = set of scalars
     const char *doc;       // short text for OpenAPI / explain; may be NULL
-    bool required;
+    bool required;         // for the OpenAPI documents; not checked here
+    bool retain_keys;      // patchStrategy retainKeys
 };
 struct kube_type {
     const char *name;                // "io.k8s.api.core.v1.PodSpec"
@@ -38,7 +41,14 @@ struct kube_type {
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
 const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
 
-// Adds one text a problem to `ret_problems` (array of strings): `unknown field "spec.foo"`,
-// and for wrong types kubectl-style decode errors. drop: unknown fields are removed from obj.
+// All known kinds in turn; NULL behind the last one.
+const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
+                                        const char **ret_kind);
+
+// Adds one text a problem to the arrays of strings: `unknown field "spec.foo"`, and for wrong types
+// kube-apiserver's decode errors (`json: cannot unmarshal string into Go struct field
+// DeploymentSpec.spec.replicas of type int32`), of which it shows the first. null fits every field.
+// drop: unknown fields are removed from obj. At most KUBE_SCHEMA_MAX_PROBLEMS texts each.
+#define KUBE_SCHEMA_MAX_PROBLEMS 100
 void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
                        json_t *ret_type_errors);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/schema.h"
+
+#include "kube/schema_tables.h"
+
+static const struct {
+    const char *api_version, *kind;
+    const struct kube_type *type;
+} kinds[] = {
+    {"v1", "Pod", &kube_type_pod},
+    {"v1", "Service", &kube_type_service},
+    {"v1", "Endpoints", &kube_type_endpoints},
+    {"v1", "Namespace", &kube_type_namespace},
+    {"v1", "Node", &kube_type_node},
+    {"v1", "ConfigMap", &kube_type_config_map},
+    {"v1", "Secret", &kube_type_secret},
+    {"v1", "ServiceAccount", &kube_type_service_account},
+    {"v1", "Event", &kube_type_event},
+    {"v1", "PersistentVolumeClaim", &kube_type_persistent_volume_claim},
+    {"apps/v1", "Deployment", &kube_type_deployment},
+    {"apps/v1", "ReplicaSet", &kube_type_replica_set},
+    {"apps/v1", "StatefulSet", &kube_type_stateful_set},
+    {"apps/v1", "DaemonSet", &kube_type_daemon_set},
+    {"batch/v1", "Job", &kube_type_job},
+    {"batch/v1", "CronJob", &kube_type_cron_job},
+    {"autoscaling/v1", "HorizontalPodAutoscaler", &kube_type_as_v1_horizontal_pod_autoscaler},
+    {"autoscaling/v1", "Scale", &kube_type_as_v1_scale},
+    {"autoscaling/v2", "HorizontalPodAutoscaler", &kube_type_horizontal_pod_autoscaler},
+    {"autoscaling/v2beta1", "HorizontalPodAutoscaler",
+     &kube_type_horizontal_pod_autoscaler_v2beta1},
+    {"autoscaling/v2beta2", "HorizontalPodAutoscaler",
+     &kube_type_horizontal_pod_autoscaler_v2beta2},
+    {"coordination.k8s.io/v1", "Lease", &kube_type_lease},
+    {"events.k8s.io/v1", "Event", &kube_type_events_event},
+    {"networking.k8s.io/v1", "Ingress", &kube_type_ingress},
+    {"networking.k8s.io/v1", "IngressClass", &kube_type_ingress_class},
+    {"networking.k8s.io/v1", "NetworkPolicy", &kube_type_network_policy},
+    {"policy/v1", "PodDisruptionBudget", &kube_type_pod_disruption_budget},
+    {"rbac.authorization.k8s.io/v1", "Role", &kube_type_role},
+    {"rbac.authorization.k8s.io/v1", "RoleBinding", &kube_type_role_binding},
+    {"rbac.authorization.k8s.io/v1", "ClusterRole", &kube_type_cluster_role},
+    {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &kube_type_cluster_role_binding},
+    {"scheduling.k8s.io/v1", "PriorityClass", &kube_type_priority_class},
+    {"storage.k8s.io/v1", "StorageClass", &kube_type_storage_class},
+};
+
+const struct kube_type *kube_schema_find(const char *api_version, const char *kind)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (gs_streq(kinds[i].kind, kind) && gs_streq(kinds[i].api_version, api_version))
+            return kinds[i].type;
+    return NULL;
+}
+
+const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
+                                        const char **ret_kind)
+{
+    if (i >= GS_ARRAY_LEN(kinds))
+        return NULL;
+    *ret_api_version = kinds[i].api_version;
+    *ret_kind = kinds[i].kind;
+    return kinds[i].type;
+}
+
+const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name)
+{
+    for (const struct kube_field *f = t->fields; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}

@@ -28,6 +28,8 @@ struct http_server_config {
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
                                    http_handler handler, void *ctx, struct http_server **ret);
 uint16_t http_server_port(const struct http_server *s);
-// Closes the listening socket, cuts streams, gives running replies up to a second. NULL is fine.
+// Closes the listening socket, ends what handlers have not answered (503) and streams, both before
+// it returns, and gives replies that are on their way up to a second. The loop must run on until
+// the handles are closed. From then on the server is gone; NULL is fine.
 void http_server_stop(struct http_server *s);
 GS_DEFINE_CLEANUP(struct http_server *, http_server_stop)

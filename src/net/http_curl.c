@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP over libcurl's multi socket interface on the event loop. Inside libcurl's callbacks bytes
+// are only collected; callers hear of them after libcurl has returned, so that they may cancel,
+// send and free as they like.
+#include "base/mem.h"
+#include "net/http_client_ops.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
+
+struct curl_op;
+TAILQ_HEAD(curl_list, curl_op);
+
+// A PEM text as a file that only this process has: libcurl's GnuTLS build reads files alone.
+struct pem_file {
+    int fd;
+    char path[40];
+};
+
+struct curl_client {
+    struct http_client base;
+    uv_loop_t *loop;
+    CURLM *multi;
+    char *base_url, *unix_socket, *authorization, *user_agent;
+    struct pem_file ca, cert, key;
+    bool insecure;
+    long connect_timeout_ms;
+    uv_timer_t timer;      // libcurl's next timeout
+    uv_idle_t again;       // libcurl or a failed operation has something to say in the next turn
+    struct curl_list ops;  // all, by `all`
+    struct curl_list news; // those with bytes or a result to hand over, by `queue`
+    bool closed;
+    int open_handles;
+};
+
+struct curl_op {
+    struct http_op base;
+    TAILQ_ENTRY(curl_op) all, queue;
+    CURL *easy;
+    struct curl_slist *headers;
+    struct http_callbacks cb;
+    void *arg;
+    struct gs_error *failed; // found out while sending
+    struct gs_buf inbox;     // bytes for on_data
+    struct gs_buf body;
+    size_t max_reply;
+    char *name; // "GET https://…" for errors
+    char error_text[CURL_ERROR_SIZE];
+    CURLcode result;
+    bool queued, completed, delivering, retired, too_large;
+};
+
+struct curl_watch {
+    uv_poll_t poll;
+    curl_socket_t fd;
+    struct curl_client *client;
+};
+
+static struct curl_client *client_of(struct curl_op *op)
+{
+    return GS_CONTAINER_OF(op->base.client, struct curl_client, base);
+}
+
+static void queue_news(struct curl_op *op)
+{
+    if (op->queued || op->retired)
+        return;
+    op->queued = true;
+    TAILQ_INSERT_TAIL(&client_of(op)->news, op, queue);
+}
+
+// --- ends of operations ---
+
+static void free_op(struct curl_op *op)
+{
+    if (op->easy)
+        curl_easy_cleanup(op->easy);
+    curl_slist_free_all(op->headers);
+    gs_buf_finish(&op->inbox);
+    gs_buf_finish(&op->body);
+    gs_error_free(op->failed);
+    free(op->name);
+    free(op);
+}
+
+// Off the client and off libcurl; not yet freed.
+static void retire(struct curl_op *op)
+{
+    struct curl_client *c = client_of(op);
+    op->retired = true;
+    TAILQ_REMOVE(&c->ops, op, all);
+    if (op->queued)
+        TAILQ_REMOVE(&c->news, op, queue);
+    op->queued = false;
+    if (op->easy)
+        curl_multi_remove_handle(c->multi, op->easy);
+}
+
+static void curl_cancel(struct http_op *base)
+{
+    struct curl_op *op = GS_CONTAINER_OF(base, struct curl_op, base);
+    if (op->retired)
+        return;
+    retire(op);
+    if (!op->delivering)
+        free_op(op);
+}
+
+static enum gs_code code_of(CURLcode result)
+{
+    switch (result) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return GS_ETIMEOUT;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return GS_EINVAL;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+        return GS_EPERM;
+    case CURLE_WEIRD_SERVER_REPLY:
+        return GS_EPROTO;
+    default:
+        return GS_EUNAVAIL;
+    }
+}
+
+static struct gs_error *error_of(struct curl_op *op)
+{
+    if (op->failed)
+        return GS_TAKE(op->failed);
+    if (op->too_large)
+        return gs_error_new(GS_ELIMIT, "%s: the reply is larger than the limit of %zu bytes",
+                            op->name, op->max_reply);
+    if (op->result != CURLE_OK)
+        return gs_error_new(code_of(op->result), "%s: %s", op->name,
+                            op->error_text[0] ? op->error_text : curl_easy_strerror(op->result));
+    return NULL;
+}
+
+static void complete(struct curl_op *op)
+{
+    struct http_answer answer = {0};
+    struct gs_error *err = error_of(op);
+    if (!err) {
+        long status = 0;
+        char *content_type = NULL;
+        curl_easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
+        answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body)};
+    }
+    retire(op);
+    op->cb.on_done(op->arg, &answer, err);
+}
+
+static void deliver(struct curl_op *op)
+{
+    op->delivering = true;
+    if (op->inbox.len) {
+        struct gs_buf bytes = op->inbox;
+        op->inbox = (struct gs_buf){0};
+        op->cb.on_data(op->arg, gs_buf_slice(&bytes));
+        gs_buf_finish(&bytes);
+    }
+    if (!op->retired && op->completed)
+        complete(op);
+    op->delivering = false;
+    if (op->retired)
+        free_op(op);
+}
+
+static void hand_over(struct curl_client *c)
+{
+    int left;
+    CURLMsg *msg;
+    while ((msg = curl_multi_info_read(c->multi, &left))) {
+        struct curl_op *op = NULL;
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
+        op->completed = true;
+        op->result = msg->data.result;
+        queue_news(op);
+    }
+    struct curl_op *op;
+    while (!c->closed && (op = TAILQ_FIRST(&c->news))) {
+        TAILQ_REMOVE(&c->news, op, queue);
+        op->queued = false;
+        deliver(op);
+    }
+}
+
+// --- libcurl and the loop ---
+
+static void act(struct curl_client *c, curl_socket_t fd, int flags)
+{
+    int running;
+    curl_multi_socket_action(c->multi, fd, flags, &running);
+    hand_over(c);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    act(t->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_again(uv_idle_t *h)
+{
+    uv_idle_stop(h);
+    act(h->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    struct curl_client *c = arg;
+    if (c->closed)
+        return 0;
+    uv_timer_stop(&c->timer);
+    if (timeout_ms == 0)
+        uv_idle_start(&c->again, on_again);
+    else if (timeout_ms > 0)
+        uv_timer_start(&c->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+static void on_socket(uv_poll_t *p, int status, int events)
+{
+    struct curl_watch *w = GS_CONTAINER_OF(p, struct curl_watch, poll);
+    int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
+                (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
+    act(w->client, w->fd, flags);
+}
+
+static void watch_closed(uv_handle_t *h)
+{
+    free(GS_CONTAINER_OF(h, struct curl_watch, poll));
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    struct curl_client *c = arg;
+    struct curl_watch *w = socket_arg;
+    if (what == CURL_POLL_REMOVE) {
+        if (w)
+            uv_close((uv_handle_t *)&w->poll, watch_closed);
+        curl_multi_assign(c->multi, fd, NULL);
+        return 0;
+    }
+    if (!w) {
+        w = gs_alloc(sizeof(*w));
+        w->fd = fd;
+        w->client = c;
+        if (uv_poll_init_socket(c->loop, &w->poll, fd) != 0) {
+            free(w);
+            return -1;
+        }
+        curl_multi_assign(c->multi, fd, w);
+    }
+    uv_poll_start(&w->poll,
+                  (what & CURL_POLL_IN ? UV_READABLE : 0) |
+                      (what & CURL_POLL_OUT ? UV_WRITABLE : 0),
+                  on_socket);
+    return 0;
+}
+
+static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
+{
+    struct curl_op *op = arg;
+    size_t len = size * n;
+    long status = 0;
+    curl_easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (op->cb.on_data && status == 200) {
+        gs_buf_add(&op->inbox, data, len);
+        queue_news(op);
+        return len;
+    }
+    if (len > op->max_reply - op->body.len) {
+        op->too_large = true;
+        return 0;
+    }
+    gs_buf_add(&op->body, data, len);
+    return len;
+}
+
+// --- sending ---
+
+static bool is_loopback_url(const char *url)
+{
+    bool loopback = false;
+    char *host = NULL;
+    CURLU *u = curl_url();
+    if (u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+        loopback = strcasecmp(host, "localhost") == 0 || gs_starts(host, "127.") ||
+                   strcmp(host, "[::1]") == 0;
+    curl_free(host);
+    curl_url_cleanup(u);
+    return loopback;
+}
+
+static struct gs_error *add_header(struct curl_op *op, const char *name, const char *value)
+{
+    if (strpbrk(name, "\r\n:") || strpbrk(value, "\r\n"))
+        return gs_error_new(GS_EINVAL, "request header \"%s\" contains a line break or colon",
+                            name);
+    // libcurl sends a header without value only when it ends with a semicolon.
+    GS_AUTO_FREE char *line = *value ? gs_format("%s: %s", name, value) : gs_format("%s;", name);
+    op->headers = curl_slist_append(op->headers, line);
+    return NULL;
+}
+
+static struct gs_error *add_headers(struct curl_op *op, const struct http_call *call)
+{
+    struct curl_client *c = client_of(op);
+    struct gs_error *err = NULL;
+    for (const struct http_header *h = call->headers; !err && h && h->name; h++)
+        err = add_header(op, h->name, h->value);
+    if (!err && call->content_type)
+        err = add_header(op, "Content-Type", call->content_type);
+    else if (!err)
+        op->headers = curl_slist_append(op->headers, "Content-Type:");
+    if (!err && c->authorization)
+        err = add_header(op, "Authorization", c->authorization);
+    // No round trip before a body: our peers read bodies at once.
+    op->headers = curl_slist_append(op->headers, "Expect:");
+    curl_easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
+    return err;
+}
+
+static void set_method(struct curl_op *op, const char *method, struct gs_slice body)
+{
+    bool carries_body = body.len || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+                        strcmp(method, "PATCH") == 0;
+    if (strcmp(method, "HEAD") == 0) {
+        curl_easy_setopt(op->easy, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (carries_body) {
+        curl_easy_setopt(op->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+        curl_easy_setopt(op->easy, CURLOPT_COPYPOSTFIELDS, body.len ? body.data : "");
+    }
+    curl_easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
+}
+
+static void set_peer(struct curl_op *op, const char *url)
+{
+    struct curl_client *c = client_of(op);
+    curl_easy_setopt(op->easy, CURLOPT_URL, url);
+    curl_easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    if (c->unix_socket)
+        curl_easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
+    if (c->unix_socket || is_loopback_url(url))
+        curl_easy_setopt(op->easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
+    curl_easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
+    if (c->ca.fd >= 0) {
+        curl_easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
+        curl_easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
+    }
+    if (c->cert.fd >= 0 && c->key.fd >= 0) {
+        curl_easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
+        curl_easy_setopt(op->easy, CURLOPT_SSLKEY, c->key.path);
+    }
+}
+
+static struct gs_error *prepare(struct curl_op *op, const struct http_call *call)
+{
+    struct curl_client *c = client_of(op);
+    const char *method = call->method ? call->method : "GET";
+    unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
+    op->name = gs_format("%s %s", method, url);
+    op->easy = curl_easy_init();
+    if (!op->easy)
+        return gs_error_new(GS_EIO, "%s: libcurl gave no handle", op->name);
+    curl_easy_setopt(op->easy, CURLOPT_PRIVATE, op);
+    curl_easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
+    curl_easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
+    curl_easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
+    if (timeout != UINT_MAX)
+        curl_easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, (long)timeout);
+    if (c->user_agent)
+        curl_easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
+    set_peer(op, url);
+    set_method(op, method, call->body);
+    struct gs_error *err = add_headers(op, call);
+    if (err)
+        return gs_error_wrap(err, "%s", op->name);
+    CURLMcode rc = curl_multi_add_handle(c->multi, op->easy);
+    if (rc != CURLM_OK)
+        return gs_error_new(GS_EIO, "%s: %s", op->name, curl_multi_strerror(rc));
+    return NULL;
+}
+
+static struct http_op *curl_send(struct http_client *base, const struct http_call *call,
+                                 const struct http_callbacks *cb, void *arg)
+{
+    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
+    struct curl_op *op = gs_alloc(sizeof(*op));
+    op->base.client = base;
+    op->cb = *cb;
+    op->arg = arg;
+    op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
+    TAILQ_INSERT_TAIL(&c->ops, op, all);
+    op->failed = prepare(op, call);
+    if (op->failed) {
+        op->completed = true;
+        queue_news(op);
+        uv_idle_start(&c->again, on_again);
+    }
+    return &op->base;
+}
+
+// --- the client ---
+
+static struct gs_error *pem_file_open(struct pem_file *f, const char *pem, const char *what)
+{
+    size_t len = strlen(pem);
+    f->fd = memfd_create(what, MFD_CLOEXEC);
+    if (f->fd < 0 || write(f->fd, pem, len) != (ssize_t)len)
+        return gs_error_errno(errno, "keeping the %s in memory", what);
+    snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
+    return NULL;
+}
+
+static void free_client(struct curl_client *c)
+{
+    if (c->multi)
+        curl_multi_cleanup(c->multi);
+    struct pem_file *files[] = {&c->ca, &c->cert, &c->key};
+    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
+        if (files[i]->fd >= 0)
+            close(files[i]->fd);
+    char *strings[] = {c->base_url, c->unix_socket, c->authorization, c->user_agent};
+    for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
+        free(strings[i]);
+    free(c);
+}
+
+static void handle_closed(uv_handle_t *h)
+{
+    struct curl_client *c = h->data;
+    if (--c->open_handles == 0)
+        free_client(c);
+}
+
+static void curl_free_client(struct http_client *base)
+{
+    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
+    struct curl_op *op;
+    while ((op = TAILQ_FIRST(&c->ops)))
+        curl_cancel(&op->base);
+    c->closed = true;
+    // Now, not when the handles are closed: its sockets are watched by handles of their own.
+    curl_multi_cleanup(GS_TAKE(c->multi));
+    uv_close((uv_handle_t *)&c->timer, handle_closed);
+    uv_close((uv_handle_t *)&c->again, handle_closed);
+}
+
+static const struct http_client_ops curl_ops = {
+    .send = curl_send,
+    .cancel = curl_cancel,
+    .free = curl_free_client,
+};
+
+static struct gs_error *keep_pems(struct curl_client *c, const struct http_client_config *cfg)
+{
+    struct gs_error *err = NULL;
+    if (cfg->ca_pem)
+        err = pem_file_open(&c->ca, cfg->ca_pem, "CA certificate");
+    if (!err && cfg->cert_pem)
+        err = pem_file_open(&c->cert, cfg->cert_pem, "client certificate");
+    if (!err && cfg->key_pem)
+        err = pem_file_open(&c->key, cfg->key_pem, "client key");
+    return err;
+}
+
+static CURLM *make_multi(struct curl_client *c)
+{
+    static bool initialised;
+    if (!initialised && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return NULL;
+    initialised = true;
+    CURLM *multi = curl_multi_init();
+    if (!multi)
+        return NULL;
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+    return multi;
+}
+
+struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
+                                      struct http_client **ret)
+{
+    if (!cfg->cert_pem != !cfg->key_pem)
+        return gs_error_new(GS_EINVAL, "a client certificate needs its key, and a key its "
+                                       "certificate; only one of them is given");
+    struct curl_client *c = gs_alloc(sizeof(*c));
+    c->base.ops = &curl_ops;
+    c->loop = loop;
+    c->ca.fd = c->cert.fd = c->key.fd = -1;
+    c->base_url = gs_strdup(cfg->base_url);
+    c->unix_socket = gs_strdup(cfg->unix_socket);
+    c->authorization = cfg->bearer_token ? gs_format("Bearer %s", cfg->bearer_token) : NULL;
+    c->user_agent = gs_strdup(cfg->user_agent);
+    c->insecure = cfg->insecure;
+    c->connect_timeout_ms =
+        cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
+    TAILQ_INIT(&c->ops);
+    TAILQ_INIT(&c->news);
+    struct gs_error *err = keep_pems(c, cfg);
+    if (!err && !(c->multi = make_multi(c)))
+        err = gs_error_new(GS_EIO, "libcurl does not start");
+    if (err) {
+        free_client(c);
+        return err;
+    }
+    uv_timer_init(loop, &c->timer);
+    uv_idle_init(loop, &c->again);
+    c->timer.data = c->again.data = c;
+    c->open_handles = 2;
+    *ret = &c->base;
+    return NULL;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries exchanges over libmicrohttpd. A connection is suspended while its handler or stream has
+// nothing to send, and resumed when it has.
+#include "base/mem.h"
+#include "base/num.h"
+#include "net/http_server_private.h"
+
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { STREAM_BLOCK = 16 * 1024 };
+
+static struct server_request *request_of(struct http_exchange *x)
+{
+    return GS_CONTAINER_OF(x, struct server_request, x);
+}
+
+// --- suspending and resuming ---
+
+static void suspend(struct server_request *r)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = r};
+    MHD_suspend_connection(r->connection);
+    r->suspended = true;
+    epoll_ctl(r->server->hangup_fd, EPOLL_CTL_ADD, r->fd, &event);
+}
+
+static void unwatch(struct server_request *r)
+{
+    epoll_ctl(r->server->hangup_fd, EPOLL_CTL_DEL, r->fd, NULL);
+}
+
+static void resume(struct server_request *r)
+{
+    if (!r->suspended)
+        return;
+    r->suspended = false;
+    unwatch(r);
+    MHD_resume_connection(r->connection);
+    server_run_soon(r->server);
+}
+
+// --- what the handler does ---
+
+static void prepare_response(struct server_request *r, struct MHD_Response *response, int status,
+                             const char *content_type)
+{
+    if (content_type)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    for (size_t i = 0; i < r->x.reply_headers.len; i++)
+        MHD_add_response_header(response, r->x.reply_headers.items[i].name,
+                                r->x.reply_headers.items[i].value);
+    if (r->server->stopping)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    r->response = response;
+    r->status = status;
+}
+
+static void carrier_reply(struct http_exchange *x, int status, const char *content_type,
+                          struct gs_slice body)
+{
+    struct server_request *r = request_of(x);
+    void *data = body.len ? (void *)(uintptr_t)body.data : (void *)(uintptr_t) "";
+    prepare_response(r, MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY),
+                     status, content_type);
+    resume(r);
+}
+
+static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct server_request *r = arg;
+    struct http_stream *s = &r->x.stream;
+    if (s->cut || r->x.gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    struct gs_slice front = http_stream_front(s);
+    if (front.len == 0) {
+        if (s->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        suspend(r);
+        return 0;
+    }
+    size_t n = front.len < max ? front.len : max;
+    memcpy(out, front.data, n);
+    http_stream_consume(s, n);
+    return (ssize_t)n;
+}
+
+static void carrier_stream_begin(struct http_exchange *x, int status, const char *content_type)
+{
+    struct server_request *r = request_of(x);
+    prepare_response(
+        r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL),
+        status, content_type);
+    resume(r);
+}
+
+static void carrier_stream_changed(struct http_exchange *x)
+{
+    struct server_request *r = request_of(x);
+    // MHD may be waiting for a slow peer to take more: that wait ends with the socket.
+    if (x->stream.cut)
+        shutdown(r->fd, SHUT_RDWR);
+    resume(r);
+}
+
+static void carrier_release(struct http_exchange *x)
+{
+    free(request_of(x));
+}
+
+static const struct http_carrier_ops carrier_ops = {
+    .reply = carrier_reply,
+    .stream_begin = carrier_stream_begin,
+    .stream_changed = carrier_stream_changed,
+    .release = carrier_release,
+};
+
+// --- what MHD does ---
+
+void *server_request_open(void *server, const char *uri, struct MHD_Connection *connection)
+{
+    struct http_server *s = server;
+    struct server_request *r = gs_alloc(sizeof(*r));
+    r->server = s;
+    r->connection = connection;
+    r->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    http_exchange_init(&r->x, s->loop, &carrier_ops);
+    r->bad_target = http_exchange_set_target(&r->x, gs_slice_of(uri));
+    TAILQ_INSERT_TAIL(&s->requests, r, all);
+    return r;
+}
+
+static enum MHD_Result queue_response(struct server_request *r)
+{
+    struct MHD_Response *response = GS_TAKE(r->response);
+    enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+// An answer of the server itself; the handler never sees the exchange.
+static enum MHD_Result refuse(struct server_request *r, int status, const char *content_type,
+                              const char *text)
+{
+    r->handed_over = r->x.answered = true;
+    carrier_reply(&r->x, status, content_type, gs_slice_of(text));
+    return queue_response(r);
+}
+
+static enum MHD_Result refuse_large_body(struct server_request *r)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("the request body is larger than the limit of %zu bytes\n", r->server->max_body);
+    return refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain; charset=utf-8", text);
+}
+
+static enum MHD_Result refuse_stopping(struct server_request *r)
+{
+    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                  "the server is stopping\n");
+}
+
+static enum MHD_Result add_header(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    http_exchange_add_request_header(arg, name, value);
+    return MHD_YES;
+}
+
+// Called when the headers are there and before a body is read.
+static enum MHD_Result begin(struct server_request *r, const char *method)
+{
+    static const char unauthorized[] =
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+        "\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}\n";
+    r->begun = true;
+    if (r->bad_target)
+        return refuse(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
+                      gs_error_message(r->bad_target));
+    http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
+    http_exchange_set_peer(&r->x, server_connection_of(r->connection)->peer);
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_header, &r->x);
+    if (r->server->stopping)
+        return refuse_stopping(r);
+    if (!server_authenticate(r)) {
+        http_add_header(&r->x, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        return refuse(r, MHD_HTTP_UNAUTHORIZED, "application/json", unauthorized);
+    }
+    const char *length = http_header(&r->x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t n = 0;
+    GS_AUTO_ERROR struct gs_error *err =
+        length ? gs_parse_u64(gs_slice_of(length), UINT64_MAX, &n) : NULL;
+    if (err || n > r->server->max_body)
+        return refuse_large_body(r);
+    return MHD_YES;
+}
+
+// A body without a declared length that turns out too large is read to its end, so that the peer
+// sees the answer; one without end is cut.
+static enum MHD_Result take_body(struct server_request *r, const char *data, size_t len)
+{
+    if (!r->too_large && len <= r->server->max_body - r->x.body.len) {
+        gs_buf_add(&r->x.body, data, len);
+        return MHD_YES;
+    }
+    r->too_large = true;
+    gs_buf_finish(&r->x.body);
+    r->discarded += len;
+    return r->discarded <= 4 * r->server->max_body ? MHD_YES : MHD_NO;
+}
+
+enum MHD_Result server_request_access(void *server, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *upload, size_t *upload_size, void **request)
+{
+    struct server_request *r = *request;
+    if (!r->begun)
+        return begin(r, method);
+    if (*upload_size) {
+        size_t n = *upload_size;
+        *upload_size = 0;
+        return take_body(r, upload, n);
+    }
+    if (!r->handed_over) {
+        if (r->too_large)
+            return refuse_large_body(r);
+        if (r->server->stopping)
+            return refuse_stopping(r);
+        r->handed_over = true;
+        http_exchange_run(&r->x, r->server->handler, r->server->ctx);
+    }
+    if (r->response)
+        return queue_response(r);
+    if (r->x.gone)
+        return MHD_NO;
+    suspend(r);
+    return MHD_YES;
+}
+
+void server_request_completed(void *server, struct MHD_Connection *connection, void **request,
+                              enum MHD_RequestTerminationCode code)
+{
+    struct server_request *r = *request;
+    if (!r)
+        return;
+    *request = NULL;
+    TAILQ_REMOVE(&r->server->requests, r, all);
+    if (r->suspended)
+        unwatch(r);
+    r->suspended = false;
+    r->connection = NULL;
+    if (r->response)
+        MHD_destroy_response(r->response);
+    gs_error_free(r->bad_target);
+    http_exchange_gone(&r->x);
+    http_exchange_unref(&r->x);
+}
+
+void server_request_abandon(struct server_request *r)
+{
+    bool streaming = r->x.stream.open;
+    bool unanswered = r->handed_over && !r->x.answered;
+    r->x.refs++; // the callbacks may come back to the server
+    http_exchange_gone(&r->x);
+    if (streaming)
+        shutdown(r->fd, SHUT_RDWR);
+    else if (unanswered && r->server->stopping)
+        carrier_reply(&r->x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                      GS_SLICE("the server is stopping\n"));
+    resume(r);
+    http_exchange_unref(&r->x);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to net/: what the files of the server share. http_server.c owns the daemon and the loop
+// handles, http_request.c carries exchanges over it, http_auth.c finds out who the peer is.
+#pragma once
+
+#include "net/http_exchange.h"
+#include "net/http_server.h"
+
+#include <microhttpd.h>
+#include <sys/queue.h>
+
+struct server_request;
+TAILQ_HEAD(server_requests, server_request);
+
+struct http_server {
+    uv_loop_t *loop;
+    struct MHD_Daemon *daemon;
+    http_handler handler;
+    void *ctx;
+    uint16_t port;
+
+    struct gs_arena arena; // copies of the configuration's strings
+    const char *bearer_token, *client_ca_pem;
+    bool tls, require_identity;
+    const char **public_paths; // NULL-terminated
+    size_t max_body;
+    unsigned idle_timeout_s, max_connections;
+
+    struct server_requests requests; // all that MHD knows of
+    bool stopping, closed;
+    int running;   // depth of MHD_run
+    int hangup_fd; // epoll for the sockets of suspended connections, which MHD does not watch
+    int open_handles;
+    uv_poll_t io, hangup;
+    uv_timer_t timer, grace; // MHD's next timeout; the end of a stop's patience
+    uv_idle_t again;         // MHD has work that needs no event
+};
+
+// What is known of a connection, found out once (MHD's socket context).
+struct server_connection {
+    bool authenticated; // the certificate was looked at
+    struct gs_arena arena;
+    struct http_identity identity;
+    char peer[64];
+};
+
+struct server_request {
+    struct http_exchange x;
+    TAILQ_ENTRY(server_request) all;
+    struct http_server *server;
+    struct MHD_Connection *connection; // NULL once MHD is done with it
+    struct MHD_Response *response;     // answered, not yet queued
+    struct gs_error *bad_target;
+    int status;
+    int fd;
+    bool begun, handed_over, suspended, too_large;
+    size_t discarded; // bytes of a body that is too large
+};
+
+// --- http_server.c ---
+void server_run_soon(struct http_server *s); // a resumed connection wakes nobody by itself
+
+// --- http_request.c ---
+void *server_request_open(void *server, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result server_request_access(void *server, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *upload, size_t *upload_size, void **request);
+void server_request_completed(void *server, struct MHD_Connection *connection, void **request,
+                              enum MHD_RequestTerminationCode code);
+// The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
+void server_request_abandon(struct server_request *r);
+
+// --- http_auth.c ---
+void server_connection_event(void *server, struct MHD_Connection *connection, void **context,
+                             enum MHD_ConnectionNotificationCode event);
+struct server_connection *server_connection_of(struct MHD_Connection *connection);
+// Sets the identity of the exchange. False: 401.
+bool server_authenticate(struct server_request *r);

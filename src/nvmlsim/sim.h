@@ -33,35 +33,54 @@ struct sim_spec {
 
 // "8xA100-SXM4-80GB", "2xTesla-K80,1xTesla-T4". An unknown model lists the known ones.
 struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret);
+// Sets a model by name (memory_mib first, when the model is not a known one), adds `count` such
+// GPUs.
+struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name);
+struct gs_error *sim_spec_add(struct sim_spec *spec, const struct sim_gpu_spec *gpu,
+                              unsigned count);
 // The models that need no memory size, for help texts; NULL-terminated.
 const char *const *sim_model_names(void);
 
 struct sim; // attached shared memory
 
-// name starts with '/'. Replaces an old segment of that name when nobody uses it.
+// name starts with "/gpuscale-". Replaces an old segment of that name when no process is attached
+// to it; GS_EEXIST otherwise. The same name gives the same UUIDs.
 struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struct sim **ret);
 struct gs_error *sim_attach(const char *name, struct sim **ret);
 void sim_detach(struct sim *s);
-struct gs_error *sim_unlink(const char *name);
+struct gs_error *sim_unlink(const char *name); // who is attached keeps what he has
+const char *sim_name(const struct sim *s);
+// Names of the segments of this machine; the caller frees each and the array with free().
+struct gs_error *sim_list(char ***ret_names, size_t *ret_n);
 
 unsigned sim_gpu_count(const struct sim *s);
 struct sim_gpu_info {
     char uuid[96], model[64], pci_bus_id[32];
-    uint64_t memory_total, memory_used;
+    char product[96]; // what NVML calls it: "NVIDIA A100-SXM4-80GB"
+    // Bytes. used: what processes have allocated; reserved: what the driver keeps for itself.
+    uint64_t memory_total, memory_used, memory_reserved;
     unsigned time_slices;
     unsigned n_mig;
     char mig_uuid[SIM_MAX_MIG][96];
     char mig_profile[SIM_MAX_MIG][24];
-    unsigned util_percent; // last full second
+    uint64_t mig_memory_total[SIM_MAX_MIG], mig_memory_used[SIM_MAX_MIG];
+    unsigned util_percent; // last full second; with MIG the part of all SMs
+    unsigned power_mw, temp_c;
+    unsigned n_processes; // that have it open
+    unsigned last_xid;    // 0: none
     bool lost;
 };
 void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret);
 
-// Faults, for tests. call: an NVML symbol, or "*". gpu -1: all. count 0: until cleared.
+// Faults, for tests. call: an NVML symbol, or "*". gpu -1: all (calls that have no device match
+// only then). count 0: until cleared. A later rule for the same call and GPU replaces the earlier
+// one.
 struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code,
                                unsigned count);
 struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms,
                                unsigned count);
 struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost);
 struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid);
-void sim_clear_faults(struct sim *s);
+void sim_clear_faults(struct sim *s); // failing and hanging calls; lost GPUs stay lost
+// "15", "GPU_IS_LOST" or "NVML_ERROR_GPU_IS_LOST".
+struct gs_error *sim_nvml_code_parse(const char *text, int *ret);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/account.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+// First-order lag of the temperatures: the part of the way that they go in one bucket, for time
+// constants of about 6 s and 10 s.
+#define TEMP_STEP     0.0274
+#define MEM_TEMP_STEP 0.0165
+
+static struct shm_bucket *bucket_at(struct shm_bucket *ring, uint32_t id)
+{
+    struct shm_bucket *b = &ring[id % SHM_BUCKETS];
+    if (b->id != id) {
+        b->busy_ns = b->sm_ns = b->mem_ns = 0;
+        b->id = id;
+    }
+    return b;
+}
+
+static int64_t clamp(int64_t v, int64_t low, int64_t high)
+{
+    return v < low ? low : v > high ? high : v;
+}
+
+void account_add(struct shm_bucket *ring, int64_t start, int64_t end, int64_t *busy_end,
+                 uint32_t sm_ppm, uint32_t mem_ppm)
+{
+    int64_t fresh = clamp(*busy_end, start, end); // what is before it is busy already
+    for (int64_t at = start; at < end;) {
+        uint32_t id = account_bucket(at);
+        int64_t stop = clamp((int64_t)(id + 1) * SHM_BUCKET_NS, at, end);
+        struct shm_bucket *b = bucket_at(ring, id);
+        uint64_t span = (uint64_t)(stop - at);
+        b->busy_ns += (uint32_t)(stop - clamp(fresh, at, stop));
+        b->sm_ns += (uint32_t)(span * sm_ppm / SHM_PPM);
+        b->mem_ns += (uint32_t)(span * mem_ppm / SHM_PPM);
+        at = stop;
+    }
+    if (end > *busy_end)
+        *busy_end = end;
+}
+
+void account_window(int64_t since, int64_t now, uint32_t *ret_first, uint32_t *ret_end)
+{
+    uint32_t end = account_bucket(now); // the bucket of now is not complete
+    uint32_t first = end > SHM_HISTORY ? end - SHM_HISTORY : 1;
+    uint32_t wanted = since > 0 ? account_bucket(since) : 0;
+    *ret_first = wanted > end ? end : wanted > first ? wanted : first;
+    *ret_end = end;
+}
+
+void account_sum(const struct shm_bucket *ring, uint32_t first, uint32_t end,
+                 struct account_sum *ret)
+{
+    struct account_sum sum = {.span_ns = (uint64_t)(end - first) * (uint64_t)SHM_BUCKET_NS};
+    for (uint32_t id = first; id != end; id++) {
+        const struct shm_bucket *b = &ring[id % SHM_BUCKETS];
+        if (b->id != id)
+            continue;
+        sum.busy_ns += b->busy_ns;
+        sum.sm_ns += b->sm_ns;
+        sum.mem_ns += b->mem_ns;
+    }
+    *ret = sum;
+}
+
+void account_sum_gpu(const struct shm_gpu *g, uint32_t first, uint32_t end, struct account_sum *ret)
+{
+    struct account_sum total = {0};
+    for (unsigned i = 0; i <= g->n_mig && i < SHM_TIMELINES; i++) {
+        struct account_sum sum;
+        account_sum(g->timelines[i].ring, first, end, &sum);
+        total.span_ns = sum.span_ns;
+        total.busy_ns += sum.busy_ns;
+        total.sm_ns += sum.sm_ns;
+        total.mem_ns += sum.mem_ns;
+    }
+    *ret = total;
+}
+
+uint32_t account_power_mw(const struct sim_model *m, uint64_t sm_ns, uint64_t span_ns)
+{
+    uint64_t dynamic_mw = (uint64_t)(m->max_w - m->idle_w) * 1000;
+    uint64_t part = sm_ns > span_ns ? span_ns : sm_ns;
+    return m->idle_w * 1000 + (span_ns ? (uint32_t)((u128)dynamic_mw * part / span_ns) : 0);
+}
+
+void account_totals(const struct shm_timeline *t, int64_t now, struct account_sum *ret)
+{
+    uint64_t ahead_ppm_ns = 0;
+    for (uint32_t i = 0; i < t->n && i < SHM_RESERVATIONS; i++) {
+        const struct shm_reservation *r = &t->reservations[i];
+        if (r->end > now)
+            ahead_ppm_ns += (uint64_t)(r->end - (r->start > now ? r->start : now)) * r->share_ppm;
+    }
+    uint64_t sm_ahead = ahead_ppm_ns / SHM_PPM * t->sm_ppm / SHM_PPM;
+    uint64_t busy_ahead = t->busy_end > now ? (uint64_t)(t->busy_end - now) : 0;
+    *ret = (struct account_sum){
+        .busy_ns = t->busy_ns > busy_ahead ? t->busy_ns - busy_ahead : 0,
+        .sm_ns = t->sm_ns > sm_ahead ? t->sm_ns - sm_ahead : 0,
+        .mem_ns = t->mem_ns > sm_ahead / 2 ? t->mem_ns - sm_ahead / 2 : 0,
+    };
+}
+
+// Idle power for the whole time, plus the dynamic part for the SM time that has passed.
+static uint64_t energy_mj(const struct shm_gpu *g, int64_t created, int64_t now)
+{
+    u128 nanojoule_mw =
+        (u128)g->model.idle_w * 1000 * (uint64_t)(now > created ? now - created : 0);
+    for (unsigned i = 0; i <= g->n_mig && i < SHM_TIMELINES; i++) {
+        struct account_sum sum;
+        account_totals(&g->timelines[i], now, &sum);
+        nanojoule_mw += (u128)(g->model.max_w - g->model.idle_w) * 1000 * sum.sm_ns;
+    }
+    return (uint64_t)(nanojoule_mw / 1000000000U);
+}
+
+static void temperatures(const struct shm_gpu *g, int64_t now, struct account_gauges *ret)
+{
+    uint32_t first, end;
+    account_window(0, now, &first, &end);
+    double core = 0, memory = 0; // 0: idle temperature, 1: that of full load
+    for (uint32_t id = first; id != end; id++) {
+        struct account_sum sum;
+        account_sum_gpu(g, id, id + 1, &sum);
+        double load = (double)sum.sm_ns / (double)SHM_BUCKET_NS;
+        core += ((load > 1 ? 1 : load) - core) * TEMP_STEP;
+        memory += ((load > 1 ? 1 : load) - memory) * MEM_TEMP_STEP;
+    }
+    double range = (double)(g->model.max_temp_c - g->model.idle_temp_c);
+    ret->temp_c = g->model.idle_temp_c + (uint32_t)(range * core + 0.5);
+    ret->mem_temp_c = g->model.idle_temp_c + 3 + (uint32_t)(range * memory + 0.5);
+}
+
+void account_gauges(const struct shm_gpu *g, int64_t created, int64_t now,
+                    struct account_gauges *ret)
+{
+    uint32_t first, end;
+    account_window(now - SHM_PERIOD * SHM_BUCKET_NS, now, &first, &end);
+    struct account_sum second, last;
+    account_sum_gpu(g, first, end, &second);
+    account_sum_gpu(g, end - 1, end, &last);
+    uint64_t busy = g->n_mig ? second.sm_ns : second.busy_ns;
+    struct account_gauges v = {
+        .gpu_util = account_percent(busy, second.span_ns),
+        .mem_util = account_percent(second.mem_ns, second.span_ns),
+        .sm_util = account_percent(second.sm_ns, second.span_ns),
+        .power_mw = account_power_mw(&g->model, second.sm_ns, second.span_ns),
+        .power_instant_mw = account_power_mw(&g->model, last.sm_ns, last.span_ns),
+        .energy_mj = energy_mj(g, created, now),
+        .active = second.busy_ns > 0,
+    };
+    temperatures(g, now, &v);
+    v.sm_mhz = v.active ? g->model.sm_max_mhz : g->model.sm_idle_mhz;
+    v.mem_mhz = v.active ? g->model.mem_max_mhz : g->model.mem_idle_mhz;
+    *ret = v;
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/client.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slice.h"
+#include "nvmlsim/device.h"
+#include "nvmlsim/process.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_VISIBLE (SIM_MAX_GPUS * SIM_MAX_MIG)
+
+struct sim_alloc {
+    uint64_t bytes;
+    struct sim_alloc *next;
+};
+
+struct sim_ctx {
+    struct sim *sim;
+    struct shm_gpu *gpu;
+    unsigned index, place, timeline;
+    pid_t pid;
+    uint64_t memory;          // under the GPU's mutex
+    struct sim_alloc *allocs; // likewise
+};
+
+// A device as CUDA counts them: a whole GPU, or a MIG instance.
+struct visible {
+    unsigned gpu, timeline;
+};
+
+struct visible_list {
+    struct visible items[MAX_VISIBLE];
+    unsigned n;
+};
+
+static void add_visible(struct visible_list *list, unsigned gpu, unsigned timeline)
+{
+    for (unsigned i = 0; i < list->n; i++)
+        if (list->items[i].gpu == gpu && list->items[i].timeline == timeline)
+            return;
+    if (list->n < MAX_VISIBLE)
+        list->items[list->n++] = (struct visible){gpu, timeline};
+}
+
+// A GPU that is divided shows its first instance when it is named as a whole, as CUDA does.
+static unsigned whole_timeline(const struct shm_gpu *g)
+{
+    return g->n_mig ? 1 : 0;
+}
+
+static bool add_mig(const struct shm_segment *seg, struct gs_slice uuid, struct visible_list *list)
+{
+    for (unsigned i = 0; i < seg->n_gpus; i++) {
+        for (unsigned m = 0; m < seg->gpus[i].n_mig; m++) {
+            if (gs_slice_eq_str(uuid, seg->gpus[i].mig[m].uuid)) {
+                add_visible(list, i, 1 + m);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool add_named(const struct shm_segment *seg, struct gs_slice word,
+                      struct visible_list *list)
+{
+    for (size_t i = 0; i + 1 < word.len; i++)
+        if (word.data[i] == ':' && word.data[i + 1] == ':')
+            word.len = i; // the replica of a time-sliced GPU
+    if (gs_slice_starts(word, "MIG-"))
+        return add_mig(seg, word, list);
+    uint64_t index = 0;
+    struct gs_error *err = gs_parse_u64(word, seg->n_gpus - 1, &index);
+    bool is_index = !err;
+    gs_error_free(err);
+    for (unsigned i = 0; i < seg->n_gpus; i++) {
+        if (is_index ? i == index : gs_slice_eq_str(word, seg->gpus[i].uuid)) {
+            add_visible(list, i, whole_timeline(&seg->gpus[i]));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_all(const struct shm_segment *seg, struct visible_list *list)
+{
+    for (unsigned i = 0; i < seg->n_gpus; i++) {
+        if (seg->gpus[i].n_mig == 0)
+            add_visible(list, i, 0);
+        for (unsigned m = 0; m < seg->gpus[i].n_mig; m++)
+            add_visible(list, i, 1 + m);
+    }
+}
+
+// As CUDA reads the variable: the list ends before the first entry that names nothing.
+static void list_visible(const struct shm_segment *seg, const char *variable,
+                         struct visible_list *list)
+{
+    list->n = 0;
+    if (!variable) {
+        add_all(seg, list);
+        return;
+    }
+    struct gs_slice rest = gs_slice_of(variable);
+    while (rest.data) {
+        struct gs_slice word = gs_slice_trim(gs_slice_cut(&rest, ','));
+        if (!word.len || !add_named(seg, word, list))
+            return;
+    }
+}
+
+static struct gs_error *choose(const struct sim *sim, unsigned ordinal, struct visible *ret)
+{
+    const char *variable = getenv("CUDA_VISIBLE_DEVICES");
+    struct visible_list list;
+    list_visible(sim->seg, variable, &list);
+    if (ordinal >= list.n)
+        return gs_error_new(GS_ENOTFOUND,
+                            "no simulated device %u: CUDA_VISIBLE_DEVICES%s%s shows %u of "
+                            "%s",
+                            ordinal, variable ? "=" : " is not set and ",
+                            variable ? variable : "all", list.n, sim->name);
+    *ret = list.items[ordinal];
+    return NULL;
+}
+
+static struct gs_error *lost_error(const struct sim_ctx *c)
+{
+    return gs_error_new(GS_EUNAVAIL, "the simulated GPU %u (%s) is lost", c->index, c->gpu->uuid);
+}
+
+static struct gs_error *enter(struct sim_ctx *c, unsigned ordinal)
+{
+    struct visible v;
+    struct process_id id;
+    struct gs_error *err = choose(c->sim, ordinal, &v);
+    if (!err)
+        err = process_self(&id);
+    if (err)
+        return err;
+    c->index = v.gpu;
+    c->timeline = v.timeline;
+    c->gpu = &c->sim->seg->gpus[v.gpu];
+    c->pid = (pid_t)id.pid;
+    SHM_HOLD(held, &c->gpu->lock);
+    if (c->gpu->lost)
+        return lost_error(c);
+    return process_open(c->gpu, &id, v.timeline, &c->place);
+}
+
+struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret)
+{
+    const char *name = getenv(SIM_ENV);
+    if (!name || !*name)
+        return gs_error_new(GS_ENOTFOUND,
+                            "no simulated GPUs: the environment variable %s is not set", SIM_ENV);
+    struct sim_ctx *c = gs_alloc(sizeof(*c));
+    struct gs_error *err = sim_attach(name, &c->sim);
+    if (!err)
+        err = enter(c, ordinal);
+    if (err) {
+        sim_detach(c->sim);
+        free(c);
+        return err;
+    }
+    *ret = c;
+    return NULL;
+}
+
+void sim_ctx_close(struct sim_ctx *c)
+{
+    if (!c)
+        return;
+    if (c->pid == getpid()) { // a forked child has nothing to give back
+        SHM_HOLD(held, &c->gpu->lock);
+        process_close(c->gpu, c->place, c->memory);
+    }
+    for (struct sim_alloc *a = c->allocs; a;) {
+        struct sim_alloc *next = a->next;
+        free(a);
+        a = next;
+    }
+    sim_detach(c->sim);
+    free(c);
+}
+
+static struct gs_error *check_owner(const struct sim_ctx *c)
+{
+    if (c->pid == getpid())
+        return NULL;
+    return gs_error_new(GS_EINVAL,
+                        "a simulated device that was opened before fork() cannot be used "
+                        "by the child; open it again there");
+}
+
+struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_alloc **ret)
+{
+    struct gs_error *err = check_owner(c);
+    if (err)
+        return err;
+    SHM_HOLD(held, &c->gpu->lock);
+    if (c->gpu->lost)
+        return lost_error(c);
+    uint64_t limit = process_memory_limit(c->gpu, c->timeline);
+    if (bytes > limit - process_memory_used(c->gpu, c->timeline))
+        process_reap(c->gpu);
+    uint64_t used = process_memory_used(c->gpu, c->timeline);
+    if (used > limit || bytes > limit - used)
+        return gs_error_new(GS_ELIMIT,
+                            "out of memory: %llu MiB wanted, the simulated GPU %u has %llu of "
+                            "%llu MiB free",
+                            (unsigned long long)(bytes >> 20), c->index,
+                            (unsigned long long)((limit - (used < limit ? used : limit)) >> 20),
+                            (unsigned long long)(limit >> 20));
+    struct sim_alloc *a = gs_alloc(sizeof(*a));
+    a->bytes = bytes;
+    a->next = c->allocs;
+    c->allocs = a;
+    c->memory += bytes;
+    c->gpu->processes[c->place].memory += bytes;
+    *ret = a;
+    return NULL;
+}
+
+void sim_mem_free(struct sim_ctx *c, struct sim_alloc *a)
+{
+    if (!a || c->pid != getpid())
+        return;
+    SHM_HOLD(held, &c->gpu->lock);
+    for (struct sim_alloc **at = &c->allocs; *at; at = &(*at)->next) {
+        if (*at != a)
+            continue;
+        struct shm_process *p = &c->gpu->processes[c->place];
+        *at = a->next;
+        c->memory -= a->bytes;
+        p->memory -= a->bytes < p->memory ? a->bytes : p->memory;
+        free(a);
+        return;
+    }
+}
+
+static void sleep_until(int64_t mono_ns)
+{
+    struct timespec at = {.tv_sec = mono_ns / GS_NS_PER_SEC, .tv_nsec = mono_ns % GS_NS_PER_SEC};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        continue;
+}
+
+// Reserves the next slice; ret->end is where to wake up. Not *ret_ok: no room, try again.
+static struct gs_error *reserve(struct sim_ctx *c, int64_t earliest, int64_t length,
+                                uint32_t share_ppm, bool *ret_ok, struct device_slice *ret)
+{
+    SHM_HOLD(held, &c->gpu->lock);
+    if (c->gpu->lost)
+        return lost_error(c);
+    int64_t now = gs_mono_ns();
+    *ret_ok =
+        device_reserve(c->gpu, c->place, earliest ? earliest : now, now, length, share_ppm, ret);
+    return NULL;
+}
+
+// What the kernel is on this part of the device: one that wants more SMs than a MIG instance has
+// takes longer, one that wants fewer takes more of the instance than of the whole.
+static void fit(const struct sim_ctx *c, double sm_share, int64_t *length, uint32_t *ret_share_ppm)
+{
+    double part = (double)c->gpu->timelines[c->timeline].sm_ppm / SHM_PPM;
+    double share = part > 0 ? sm_share / part : sm_share;
+    if (share > 1) {
+        *length = (int64_t)((double)*length * share);
+        share = 1;
+    }
+    uint32_t ppm = (uint32_t)(share * SHM_PPM + 0.5);
+    *ret_share_ppm = ppm ? ppm : 1;
+}
+
+struct gs_error *sim_kernel_run(struct sim_ctx *c, uint64_t duration_us, double sm_share)
+{
+    if (!(sm_share > 0 && sm_share <= 1) || duration_us > UINT64_C(1000000) * 86400)
+        return gs_error_new(GS_EINVAL,
+                            "a kernel of %llu us on %g of the SMs: the share is above 0 and at "
+                            "most 1, the duration at most a day",
+                            (unsigned long long)duration_us, sm_share);
+    struct gs_error *err = check_owner(c);
+    int64_t left = (int64_t)duration_us * 1000, earliest = 0;
+    uint32_t share_ppm = 0;
+    fit(c, sm_share, &left, &share_ppm);
+    while (!err && left > 0) {
+        int64_t length = left < DEVICE_SLICE_NS ? left : DEVICE_SLICE_NS;
+        struct device_slice slice;
+        bool ok = false;
+        err = reserve(c, earliest, length, share_ppm, &ok, &slice);
+        if (!err && ok) {
+            sleep_until(slice.end);
+            earliest = slice.end;
+            left -= length;
+        } else if (!err) {
+            sleep_until(gs_mono_ns() + GS_NS_PER_MS);
+        }
+    }
+    return err;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/option.h"
+#include "nvmlsim/account.h"
+#include "nvmlsim/nvml_calls.h"
+#include "nvmlsim/nvml_codes.h"
+#include "nvmlsim/nvml_types.h"
+#include "nvmlsim/process.h"
+#include "nvmlsim/shm.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define SHM_DIR  "/dev/shm"
+#define XID_LOST 79 // "GPU has fallen off the bus"
+#define XID_MAX  999
+
+const char *sim_name(const struct sim *s)
+{
+    return s->name;
+}
+
+struct gs_error *sim_list(char ***ret_names, size_t *ret_n)
+{
+    DIR *dir = opendir(SHM_DIR);
+    if (!dir)
+        return gs_error_errno(errno, "reading " SHM_DIR);
+    char **names = NULL;
+    size_t n = 0, cap = 0;
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        struct stat st;
+        if (!gs_starts(e->d_name, "gpuscale-") || fstatat(dirfd(dir), e->d_name, &st, 0) < 0 ||
+            !S_ISREG(st.st_mode))
+            continue;
+        gs_grow(&names, &cap, n, sizeof(*names));
+        names[n++] = gs_format("/%s", e->d_name);
+    }
+    closedir(dir);
+    *ret_names = names;
+    *ret_n = n;
+    return NULL;
+}
+
+static void copy_mig(const struct shm_gpu *g, struct sim_gpu_info *ret)
+{
+    ret->n_mig = g->n_mig;
+    for (unsigned i = 0; i < g->n_mig && i < SIM_MAX_MIG; i++) {
+        memcpy(ret->mig_uuid[i], g->mig[i].uuid, sizeof(ret->mig_uuid[i]));
+        memcpy(ret->mig_profile[i], g->mig[i].profile, sizeof(ret->mig_profile[i]));
+        ret->mig_memory_total[i] = g->mig[i].memory;
+        ret->mig_memory_used[i] = process_memory_used(g, 1 + i);
+        ret->memory_used += ret->mig_memory_used[i];
+    }
+}
+
+void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    if (gpu >= s->seg->n_gpus)
+        return;
+    struct shm_gpu *g = &s->seg->gpus[gpu];
+    SHM_HOLD(held, &g->lock);
+    process_reap(g);
+    struct account_gauges v;
+    account_gauges(g, s->seg->created, gs_mono_ns(), &v);
+    memcpy(ret->uuid, g->uuid, sizeof(ret->uuid));
+    memcpy(ret->model, g->model.name, sizeof(ret->model));
+    memcpy(ret->product, g->model.product, sizeof(ret->product));
+    memcpy(ret->pci_bus_id, g->pci_bus_id, sizeof(ret->pci_bus_id));
+    ret->memory_total = g->memory;
+    ret->memory_reserved = g->reserved;
+    ret->memory_used = process_memory_used(g, 0);
+    ret->time_slices = g->time_slices;
+    copy_mig(g, ret);
+    ret->util_percent = v.gpu_util;
+    ret->power_mw = v.power_mw;
+    ret->temp_c = v.temp_c;
+    for (unsigned i = 0; i < SHM_PROCESSES; i++)
+        ret->n_processes += g->processes[i].state == SHM_PROC_LIVE;
+    ret->last_xid = g->last_xid;
+    ret->lost = g->lost != 0;
+}
+
+static struct gs_error *check_call(const char *call)
+{
+    static const char *const known[] = {
+#define CALL_NAME(name, arguments) #name,
+        NVML_CALLS(CALL_NAME)
+#undef CALL_NAME
+    };
+    if (gs_streq(call, "*"))
+        return NULL;
+    for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
+        if (gs_streq(call, known[i]))
+            return NULL;
+    const char *near = gs_suggest(call, known, GS_ARRAY_LEN(known));
+    return gs_error_new(GS_EINVAL, "the simulated NVML has no call \"%s\"%s%s%s", call,
+                        near ? "; did you mean " : " (\"*\" means all)", near ? near : "",
+                        near ? "?" : "");
+}
+
+static struct gs_error *check_gpu(const struct sim *s, int gpu)
+{
+    if (gpu >= (int)s->seg->n_gpus)
+        return gs_error_new(GS_EINVAL, "there is no GPU %d in %s: it has %u, numbered from 0", gpu,
+                            s->name, s->seg->n_gpus);
+    return NULL;
+}
+
+static struct gs_error *add_fault(struct sim *s, const char *call, const struct shm_fault *rule)
+{
+    struct gs_error *err = check_call(call);
+    if (!err)
+        err = check_gpu(s, rule->gpu);
+    if (err)
+        return err;
+    struct shm_segment *seg = s->seg;
+    SHM_HOLD(held, &seg->lock);
+    struct shm_fault *at = NULL;
+    for (unsigned i = 0; i < SHM_FAULTS; i++) {
+        struct shm_fault *f = &seg->faults[i];
+        bool same = f->gpu == rule->gpu && gs_streq(f->call, call);
+        if (same || (!at && !f->call[0]))
+            at = f;
+        if (same)
+            break;
+    }
+    if (!at)
+        return gs_error_new(GS_ELIMIT,
+                            "%s has %d fault rules, which is the most; clear them with "
+                            "\"gpuscale sim clear\"",
+                            s->name, SHM_FAULTS);
+    if (!at->call[0])
+        __atomic_add_fetch(&seg->n_faults, 1, __ATOMIC_RELEASE);
+    *at = *rule;
+    snprintf(at->call, sizeof(at->call), "%s", call);
+    return NULL;
+}
+
+struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code,
+                               unsigned count)
+{
+    if (nvml_code <= 0)
+        return gs_error_new(GS_EINVAL, "%d is no NVML error code", nvml_code);
+    return add_fault(
+        s, call, &(struct shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = nvml_code, .left = count});
+}
+
+struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms,
+                               unsigned count)
+{
+    if (ms == 0)
+        return gs_error_new(GS_EINVAL, "a call cannot hang for 0 ms");
+    return add_fault(s, call,
+                     &(struct shm_fault){.gpu = gpu < 0 ? -1 : gpu, .hang_ms = ms, .left = count});
+}
+
+void sim_clear_faults(struct sim *s)
+{
+    SHM_HOLD(held, &s->seg->lock);
+    memset(s->seg->faults, 0, sizeof(s->seg->faults));
+    __atomic_store_n(&s->seg->n_faults, 0, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&s->seg->fault_generation, 1, __ATOMIC_RELEASE);
+}
+
+static void add_xid(struct shm_gpu *g, unsigned xid)
+{
+    g->events[g->n_events % SHM_EVENTS] = (struct shm_event){
+        .type = NVML_EVENT_XID, .data = xid, .gi_id = UINT32_MAX, .ci_id = UINT32_MAX};
+    g->n_events++;
+    g->last_xid = xid;
+}
+
+struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost)
+{
+    struct gs_error *err = check_gpu(s, (int)gpu);
+    if (err)
+        return err;
+    struct shm_gpu *g = &s->seg->gpus[gpu];
+    {
+        SHM_HOLD(held, &g->lock);
+        if (lost && !g->lost)
+            add_xid(g, XID_LOST);
+        __atomic_store_n(&g->lost, lost, __ATOMIC_RELEASE);
+    }
+    shm_event_wake(s->seg);
+    return NULL;
+}
+
+struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid)
+{
+    struct gs_error *err = check_gpu(s, (int)gpu);
+    if (err)
+        return err;
+    if (xid == 0 || xid > XID_MAX)
+        return gs_error_new(GS_EINVAL, "%u is no XID: they are 1 to %d", xid, XID_MAX);
+    {
+        SHM_HOLD(held, &s->seg->gpus[gpu].lock);
+        add_xid(&s->seg->gpus[gpu], xid);
+    }
+    shm_event_wake(s->seg);
+    return NULL;
+}
+
+struct gs_error *sim_nvml_code_parse(const char *text, int *ret)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } codes[] = {
+#define CODE_ROW(number, name, text) {number, #name},
+        NVML_CODES(CODE_ROW)
+#undef CODE_ROW
+    };
+    static const char prefix[] = "NVML_ERROR_";
+    const char *name =
+        strncasecmp(text, prefix, sizeof(prefix) - 1) == 0 ? text + sizeof(prefix) - 1 : text;
+    int64_t number = 0;
+    struct gs_error *err = gs_parse_i64(gs_slice_of(text), 1, 999, &number);
+    bool is_number = !err;
+    gs_error_free(err);
+    const char *names[GS_ARRAY_LEN(codes)];
+    for (size_t i = 0; i < GS_ARRAY_LEN(codes); i++) {
+        names[i] = codes[i].name;
+        if (is_number ? codes[i].number == number : strcasecmp(name, codes[i].name) == 0) {
+            *ret = codes[i].number;
+            return NULL;
+        }
+    }
+    const char *near = gs_suggest(name, names, GS_ARRAY_LEN(names));
+    return gs_error_new(GS_EINVAL,
+                        "\"%s\" is no NVML error: give a number 1 to 30 or 999, or a name "
+                        "such as %s",
+                        text, near ? near : "GPU_IS_LOST");
+}

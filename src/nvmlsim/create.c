@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "nvmlsim/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define MIB UINT64_C(1048576)
+
+// A version 4 style UUID from the segment's name and what it is of: the same every time.
+static void make_uuid(const char *prefix, const char *segment, unsigned gpu, unsigned instance,
+                      char *ret, size_t size)
+{
+    uint64_t half[2];
+    for (unsigned i = 0; i < 2; i++) {
+        GS_AUTO_FREE char *seed = gs_format("%s#%u#%u#%u", segment, gpu, instance, i);
+        half[i] = gs_hash(seed, strlen(seed));
+    }
+    snprintf(ret, size, "%s-%08x-%04x-4%03x-%04x-%012llx", prefix, (unsigned)(half[0] >> 32),
+             (unsigned)(half[0] >> 16) & 0xffffU, (unsigned)half[0] & 0xfffU,
+             ((unsigned)(half[1] >> 48) & 0x3fffU) | 0x8000U,
+             (unsigned long long)(half[1] & 0xffffffffffffULL));
+}
+
+static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *spec,
+                                 const char *segment, unsigned index)
+{
+    const char *names[SIM_MAX_MIG];
+    struct sim_mig_placed placed[SIM_MAX_MIG];
+    for (unsigned i = 0; i < spec->n_mig && i < SIM_MAX_MIG; i++)
+        names[i] = spec->mig[i].profile;
+    struct gs_error *err = sim_mig_place(&g->model, names, spec->n_mig, placed);
+    if (err)
+        return err;
+    for (unsigned i = 0; i < spec->n_mig; i++) {
+        const struct sim_mig_profile *p = placed[i].profile;
+        struct shm_mig *m = &g->mig[i];
+        snprintf(m->profile, sizeof(m->profile), "%s", p->name);
+        make_uuid("MIG", segment, index, 1 + placed[i].gi_id, m->uuid, sizeof(m->uuid));
+        m->gi_id = placed[i].gi_id;
+        m->nvml_profile = p->nvml_profile;
+        m->slices = p->slices;
+        m->mem_slices = p->mem_slices;
+        m->start = placed[i].start;
+        m->sms = p->sms;
+        m->memory = p->memory_mib * MIB;
+        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)p->sms * SHM_PPM / g->model.sms);
+    }
+    g->n_mig = spec->n_mig;
+    return NULL;
+}
+
+static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *spec,
+                                 const char *segment, unsigned index)
+{
+    const struct sim_model *known = sim_model_find(spec->model);
+    if (!known && (spec->memory_mib < 16 || spec->memory_mib > UINT32_MAX))
+        return gs_error_new(GS_EINVAL,
+                            "GPU %u: the model \"%s\" is not a known one and needs a "
+                            "memory size (16 MiB or more)",
+                            index, spec->model);
+    if (known)
+        g->model = *known;
+    else
+        sim_model_custom(spec->model, spec->memory_mib, &g->model);
+    if (known && spec->memory_mib) {
+        if (spec->memory_mib <= known->reserved_mib || spec->memory_mib > UINT32_MAX)
+            return gs_error_new(GS_EINVAL,
+                                "GPU %u: %llu MiB is no possible memory size of a %s (its "
+                                "driver keeps %u MiB)",
+                                index, (unsigned long long)spec->memory_mib, known->name,
+                                known->reserved_mib);
+        g->model.memory_mib = (uint32_t)spec->memory_mib;
+    }
+    g->memory = g->model.memory_mib * MIB;
+    g->reserved = g->model.reserved_mib * MIB;
+    g->time_slices = spec->time_slices ? spec->time_slices : 1;
+    g->pci_bus = 0x10 + 8 * index;
+    snprintf(g->pci_bus_id, sizeof(g->pci_bus_id), "%08X:%02X:00.0", 0U, g->pci_bus);
+    make_uuid("GPU", segment, index, 0, g->uuid, sizeof(g->uuid));
+    g->timelines[0].sm_ppm = SHM_PPM;
+    struct gs_error *err = spec->n_mig ? fill_mig(g, spec, segment, index) : NULL;
+    if (!err)
+        err = shm_mutex_init(&g->lock);
+    return err ? gs_error_wrap(err, "GPU %u", index) : NULL;
+}
+
+static struct gs_error *fill_segment(struct sim *s, const struct sim_spec *spec)
+{
+    struct shm_segment *seg = s->seg;
+    struct gs_error *err = shm_mutex_init(&seg->lock);
+    for (unsigned i = 0; !err && i < spec->n_gpus; i++)
+        err = fill_gpu(&seg->gpus[i], &spec->gpus[i], s->name, i);
+    if (err)
+        return err;
+    memcpy(seg->name, s->name, sizeof(seg->name));
+    seg->version = SHM_VERSION;
+    seg->n_gpus = spec->n_gpus;
+    seg->size = s->size;
+    seg->created = gs_mono_ns();
+    __atomic_store_n(&seg->magic, SHM_MAGIC, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+// Takes an old segment of that name away unless a process is attached to it.
+static struct gs_error *remove_old(const char *name)
+{
+    GS_AUTO_CLOSE int fd = shm_open(name, O_RDWR, 0);
+    if (fd < 0)
+        return errno == ENOENT ? NULL : gs_error_errno(errno, "opening the old %s", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return gs_error_new(GS_EEXIST,
+                            "the simulated GPUs %s exist and are in use; end their users, or "
+                            "choose another name with --name or %s",
+                            name, SIM_ENV);
+    if (shm_unlink(name) < 0 && errno != ENOENT)
+        return gs_error_errno(errno, "removing the old %s", name);
+    return NULL;
+}
+
+static struct gs_error *make_file(const char *name, size_t size, int *ret_fd)
+{
+    GS_AUTO_CLOSE int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0)
+        return gs_error_errno(errno, "creating the shared memory %s", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return gs_error_new(GS_EEXIST, "another process is creating %s", name);
+    // Space is taken now: a full /dev/shm is an error here instead of a SIGBUS later.
+    int rc = posix_fallocate(fd, 0, (off_t)size);
+    if (rc) {
+        shm_unlink(name);
+        return gs_error_errno(rc, "making %zu KiB of shared memory for %s", size / 1024, name);
+    }
+    *ret_fd = fd;
+    fd = -1;
+    return NULL;
+}
+
+struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struct sim **ret)
+{
+    struct gs_error *err = shm_check_name(name);
+    if (err)
+        return err;
+    if (spec->n_gpus == 0 || spec->n_gpus > SIM_MAX_GPUS)
+        return gs_error_new(GS_EINVAL, "%u GPUs; 1 to %d can be simulated", spec->n_gpus,
+                            SIM_MAX_GPUS);
+    err = remove_old(name);
+    if (err)
+        return err;
+    size_t size = sizeof(struct shm_segment) + spec->n_gpus * sizeof(struct shm_gpu);
+    GS_AUTO_CLOSE int fd = -1;
+    err = make_file(name, size, &fd);
+    if (err)
+        return err;
+    struct sim *s = NULL;
+    err = shm_map(name, fd, size, &s);
+    if (err) {
+        shm_unlink(name);
+        return err;
+    }
+    fd = -1;
+    err = fill_segment(s, spec);
+    if (err) {
+        sim_detach(s);
+        shm_unlink(name);
+        return err;
+    }
+    flock(s->fd, LOCK_SH);
+    *ret = s;
+    return NULL;
+}
+
+struct gs_error *sim_unlink(const char *name)
+{
+    struct gs_error *err = shm_check_name(name);
+    if (err)
+        return err;
+    if (shm_unlink(name) == 0)
+        return NULL;
+    if (errno == ENOENT)
+        return gs_error_new(GS_ENOTFOUND,
+                            "there are no simulated GPUs %s; \"gpuscale sim list\" shows "
+                            "what there is",
+                            name);
+    return gs_error_errno(errno, "deleting the simulated GPUs %s", name);
+}

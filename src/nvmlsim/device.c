@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/device.h"
+
+#include "base/clock.h"
+#include "nvmlsim/account.h"
+
+// A client that was late by more than this (stopped, starved) has left its device idle.
+#define LATE_LIMIT_NS (50 * GS_NS_PER_MS)
+// A kernel on all SMs is taken to move half of what the memory can.
+#define MEM_PER_SM 2
+
+static void drop_ended(struct shm_timeline *t, int64_t now)
+{
+    uint32_t kept = 0;
+    uint32_t n = t->n < SHM_RESERVATIONS ? t->n : SHM_RESERVATIONS;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shm_reservation r = t->reservations[i];
+        if (r.end > now)
+            t->reservations[kept++] = r;
+        else if (r.end > t->floor)
+            t->floor = r.end;
+    }
+    t->n = kept;
+}
+
+// All reservations start at or before `from`, so what is free can only grow when one of them ends.
+static int64_t first_room(const struct shm_timeline *t, int64_t from, uint32_t share_ppm)
+{
+    for (;;) {
+        uint64_t used = 0;
+        int64_t next = INT64_MAX;
+        for (uint32_t i = 0; i < t->n; i++) {
+            if (t->reservations[i].end <= from)
+                continue;
+            used += t->reservations[i].share_ppm;
+            if (t->reservations[i].end < next)
+                next = t->reservations[i].end;
+        }
+        if (used + share_ppm <= SHM_PPM || next == INT64_MAX)
+            return from;
+        from = next;
+    }
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+// Rounded up, where account_totals rounds what lies ahead down: totals as of now never step back.
+static uint64_t part_of(uint64_t ns, uint64_t ppm)
+{
+    return (ns * ppm + SHM_PPM - 1) / SHM_PPM;
+}
+
+static void book(struct shm_gpu *g, unsigned process, struct shm_timeline *t,
+                 const struct device_slice *s, uint32_t share_ppm)
+{
+    uint32_t sm_ppm = (uint32_t)part_of(share_ppm, t->sm_ppm);
+    uint64_t length = (uint64_t)(s->end - s->start);
+    int64_t fresh = later(t->busy_end, s->start);
+    t->busy_ns += s->end > fresh ? (uint64_t)(s->end - fresh) : 0;
+    t->sm_ns += part_of(length, sm_ppm);
+    t->mem_ns += part_of(length, sm_ppm) / MEM_PER_SM;
+    account_add(t->ring, s->start, s->end, &t->busy_end, sm_ppm, sm_ppm / MEM_PER_SM);
+    struct shm_process *p = &g->processes[process];
+    account_add(g->process_rings[process], s->start, s->end, &p->busy_end, sm_ppm,
+                sm_ppm / MEM_PER_SM);
+    p->last_active = s->end;
+}
+
+bool device_reserve(struct shm_gpu *g, unsigned process, int64_t earliest, int64_t now,
+                    int64_t length, uint32_t share_ppm, struct device_slice *ret)
+{
+    struct shm_timeline *t = &g->timelines[g->processes[process].timeline % SHM_TIMELINES];
+    drop_ended(t, now);
+    if (t->n >= SHM_RESERVATIONS)
+        return false;
+    int64_t from = later(later(earliest, now - LATE_LIMIT_NS), later(t->last_start, t->floor));
+    struct device_slice s = {.start = first_room(t, from, share_ppm)};
+    s.end = s.start + length;
+    book(g, process, t, &s, share_ppm);
+    t->reservations[t->n] =
+        (struct shm_reservation){.start = s.start, .end = s.end, .share_ppm = share_ppm};
+    t->n++;
+    t->last_start = s.start;
+    *ret = s;
+    return true;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that make calls of the simulated NVML fail or hang.
+#pragma once
+
+#include "nvmlsim/shm.h"
+
+struct fault_hit {
+    int code; // nvmlReturn_t, 0: none
+    uint32_t hang_ms;
+    uint32_t generation; // of the rules, when the hit was found
+};
+
+// Whether a rule matches a call on that GPU (-1: a call without a device); uses up one of its
+// count.
+bool fault_match(struct shm_segment *seg, const char *call, int gpu, struct fault_hit *ret);
+
+// Whether the rules are still those of the hit: a hang ends when its rule is cleared.
+static inline bool fault_unchanged(const struct shm_segment *seg, const struct fault_hit *hit)
+{
+    return __atomic_load_n(&seg->fault_generation, __ATOMIC_ACQUIRE) == hit->generation;
+}

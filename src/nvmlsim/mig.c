@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/mig.h"
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "nvmlsim/sim.h"
+
+// NVML_GPU_INSTANCE_PROFILE_*
+enum {
+    P_1G = 0,
+    P_2G = 1,
+    P_3G = 2,
+    P_4G = 3,
+    P_7G = 4,
+    P_1G_ME = 7,
+    P_2G_ME = 8,
+    P_1G_DOUBLE = 9
+};
+
+#define SEVEN(m1, m2, m4, m8, g1, g2, g4, g8, s1, sd, s2, s3, s4, s7)                              \
+    {                                                                                              \
+        {"1g." g1, P_1G, 1, 1, 7, s1, m1}, {"1g." g1 "+me", P_1G_ME, 1, 1, 1, s1, m1},             \
+            {"1g." g2, P_1G_DOUBLE, 1, 2, 4, sd, m2}, {"2g." g2, P_2G, 2, 2, 3, s2, m2},           \
+            {"3g." g4, P_3G, 3, 4, 2, s3, m4}, {"4g." g4, P_4G, 4, 4, 1, s4, m4},                  \
+            {"7g." g8, P_7G, 7, 8, 1, s7, m8},                                                     \
+    }
+
+static const struct sim_mig_profile a100_40[] =
+    SEVEN(4864, 9856, 19968, 40192, "5gb", "10gb", "20gb", "40gb", 14, 14, 28, 42, 56, 98);
+static const struct sim_mig_profile a100_80[] =
+    SEVEN(9728, 19968, 40192, 80384, "10gb", "20gb", "40gb", "80gb", 14, 14, 28, 42, 56, 98);
+static const struct sim_mig_profile h100_80[] =
+    SEVEN(9984, 20096, 40448, 81152, "10gb", "20gb", "40gb", "80gb", 16, 26, 32, 60, 64, 132);
+static const struct sim_mig_profile h200[] =
+    SEVEN(16384, 33280, 71424, 143104, "18gb", "35gb", "71gb", "141gb", 16, 26, 32, 60, 64, 132);
+static const struct sim_mig_profile b200[] =
+    SEVEN(21632, 43776, 91136, 182528, "23gb", "45gb", "90gb", "180gb", 18, 30, 36, 70, 74, 148);
+static const struct sim_mig_profile a30[] = {
+    {"1g.6gb", P_1G, 1, 1, 4, 14, 5952},   {"1g.6gb+me", P_1G_ME, 1, 1, 1, 14, 5952},
+    {"2g.12gb", P_2G, 2, 2, 2, 28, 11968}, {"2g.12gb+me", P_2G_ME, 2, 2, 1, 28, 11968},
+    {"4g.24gb", P_4G, 4, 4, 1, 56, 24064},
+};
+
+const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_n)
+{
+    static const struct {
+        const char *model;
+        const struct sim_mig_profile *profiles;
+        unsigned n;
+    } boards[] = {
+        {"A100-SXM4-40GB", a100_40, GS_ARRAY_LEN(a100_40)},
+        {"A100-SXM4-80GB", a100_80, GS_ARRAY_LEN(a100_80)},
+        {"H100-80GB-HBM3", h100_80, GS_ARRAY_LEN(h100_80)},
+        {"H200", h200, GS_ARRAY_LEN(h200)},
+        {"B200", b200, GS_ARRAY_LEN(b200)},
+        {"A30", a30, GS_ARRAY_LEN(a30)},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(boards); i++) {
+        if (gs_streq(boards[i].model, model)) {
+            *ret_n = boards[i].n;
+            return boards[i].profiles;
+        }
+    }
+    *ret_n = 0;
+    return NULL;
+}
+
+static struct gs_error *find_profile(const struct sim_model *model, const char *name,
+                                     const struct sim_mig_profile **ret)
+{
+    unsigned n = 0;
+    const struct sim_mig_profile *profiles = sim_mig_profiles(model->name, &n);
+    if (!n)
+        return gs_error_new(GS_EINVAL, "%s cannot be divided: it has no MIG", model->name);
+    GS_AUTO_BUF struct gs_buf known = {0};
+    for (unsigned i = 0; i < n; i++) {
+        if (gs_streq(profiles[i].name, name)) {
+            *ret = &profiles[i];
+            return NULL;
+        }
+        gs_buf_addf(&known, "%s%s", i ? ", " : "", profiles[i].name);
+    }
+    return gs_error_new(GS_EINVAL, "%s has no MIG profile \"%s\"; it has %s", model->name, name,
+                        known.data);
+}
+
+// Ids as the driver gives them: the larger the instance, the lower; then by place.
+static uint32_t instance_id(const struct sim_mig_profile *p, uint32_t start, uint32_t all_mem)
+{
+    return all_mem / p->mem_slices - 1 + start / p->mem_slices;
+}
+
+struct board {
+    uint32_t mem_slices, slices;
+};
+
+// Depth-first over the possible starts. `used` is the mask of memory slices taken so far.
+static bool place_from(const struct board *b, struct sim_mig_placed *p, unsigned i, unsigned n,
+                       uint32_t used, uint32_t compute_left)
+{
+    if (i == n)
+        return true;
+    const struct sim_mig_profile *prof = p[i].profile;
+    if (prof->slices > compute_left)
+        return false;
+    uint32_t mask = (1U << prof->mem_slices) - 1;
+    for (uint32_t at = 0; at + prof->mem_slices <= b->mem_slices; at += prof->mem_slices) {
+        // The compute slices lie under the memory slices; the eighth memory slice has none.
+        if (at + prof->slices > b->slices || (used & (mask << at)))
+            continue;
+        p[i].start = at;
+        p[i].gi_id = instance_id(prof, at, b->mem_slices);
+        if (place_from(b, p, i + 1, n, used | (mask << at), compute_left - prof->slices))
+            return true;
+    }
+    return false;
+}
+
+static bool counts_fit(const struct sim_mig_placed *p, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned same = 0;
+        for (unsigned j = 0; j < n; j++)
+            same += p[j].profile == p[i].profile;
+        if (same > p[i].profile->max_count)
+            return false;
+    }
+    return true;
+}
+
+struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
+                               struct sim_mig_placed *ret)
+{
+    struct sim_mig_placed placed[SIM_MAX_MIG] = {{0}};
+    if (n > SIM_MAX_MIG)
+        return gs_error_new(GS_EINVAL, "%s: %u MIG instances; a GPU has at most %d", model->name, n,
+                            SIM_MAX_MIG);
+    GS_AUTO_BUF struct gs_buf list = {0};
+    for (unsigned i = 0; i < n; i++) {
+        struct gs_error *err = find_profile(model, names[i], &placed[i].profile);
+        if (err)
+            return err;
+        gs_buf_addf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    struct board b = {.mem_slices = model->mig_slices == 4 ? 4 : 8, .slices = model->mig_slices};
+    if (!counts_fit(placed, n) || !place_from(&b, placed, 0, n, 0, b.slices))
+        return gs_error_new(GS_EINVAL,
+                            "the MIG instances %s do not fit on one %s: it has %u compute and %u "
+                            "memory slices",
+                            list.data, model->name, b.slices, b.mem_slices);
+    memcpy(ret, placed, n * sizeof(*ret));
+    return NULL;
+}

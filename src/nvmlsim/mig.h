@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// MIG: the instance profiles of each board and where they fit. A board has 8 memory slices (A30: 4)
+// and 7 compute slices (A30: 4); a profile takes some of both and may start only at certain memory
+// slices, as in NVIDIA's MIG user guide.
+#pragma once
+
+#include "base/error.h"
+#include "nvmlsim/model.h"
+
+struct sim_mig_profile {
+    const char *name;
+    uint32_t nvml_profile; // NVML_GPU_INSTANCE_PROFILE_*
+    uint32_t slices;       // compute slices
+    uint32_t mem_slices;   // also the distance between possible starts
+    uint32_t max_count;
+    uint32_t sms;
+    uint32_t memory_mib;
+};
+
+// The profiles of a board, *ret_n of them; none when it has no MIG.
+const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_n);
+
+struct sim_mig_placed {
+    const struct sim_mig_profile *profile;
+    uint32_t gi_id, start; // start: first memory slice
+};
+
+// Finds a place for each wanted profile (names), or says why there is none. ret has room for n.
+struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
+                               struct sim_mig_placed *ret);

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// PCIe, ECC, retired and remapped memory, NVLink. The simulated boards have the counters of the
+// real ones; nothing is transferred and nothing breaks, so what is counted is 0.
+#include "nvmlsim/nvml_lib.h"
+
+#include <time.h>
+
+#define PCIE_WINDOW_NS (20 * GS_NS_PER_MS)
+#define PCIE_WIDTH     16
+#define ECC_LOCATIONS  8
+#define ECC_DRAM       2
+
+// Blocks for its window of 20 ms, as the driver does.
+NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned *kbps)
+{
+    NVML_CALL c =
+        call_device(__func__, device, CALL_MAXWELL, kbps && (counter == 0 || counter == 1));
+    if (c.rc)
+        return c.rc;
+    nanosleep(&(struct timespec){.tv_nsec = PCIE_WINDOW_NS}, NULL);
+    *kbps = 0;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t unsigned_value(const char *fn, nvmlDevice_t device, unsigned flags,
+                                   unsigned value, unsigned *ret)
+{
+    NVML_CALL c = call_device(fn, device, flags, ret != NULL);
+    if (!c.rc)
+        *ret = value;
+    return c.rc;
+}
+
+static nvmlReturn_t pcie_generation(const char *fn, nvmlDevice_t device, unsigned *ret)
+{
+    NVML_CALL c = call_device(fn, device, CALL_GPU, ret != NULL);
+    if (!c.rc)
+        *ret = c.gpu->model.pcie_gen;
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
+{
+    return pcie_generation(__func__, device, generation);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
+{
+    return pcie_generation(__func__, device, generation);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
+{
+    return unsigned_value(__func__, device, CALL_GPU, PCIE_WIDTH, width);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width)
+{
+    return unsigned_value(__func__, device, CALL_GPU, PCIE_WIDTH, width);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *count)
+{
+    return unsigned_value(__func__, device, CALL_GPU, 0, count);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, int *current, int *pending)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ECC, current && pending);
+    if (!c.rc)
+        *current = *pending = 1;
+    return c.rc;
+}
+
+static bool ecc_kind(int error, int counter)
+{
+    return (error == 0 || error == 1) && (counter == 0 || counter == 1);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int error, int counter,
+                                                  unsigned long long *count)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ECC, count && ecc_kind(error, counter));
+    if (!c.rc)
+        *count = 0;
+    return c.rc;
+}
+
+// On a MIG instance only the volatile uncorrected counters outside DRAM.
+NVML_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, int error, int counter,
+                                                      int location, unsigned long long *count)
+{
+    bool valid = count && ecc_kind(error, counter) && location >= 0 && location < ECC_LOCATIONS;
+    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_ANY, valid);
+    if (c.rc)
+        return c.rc;
+    if (device_is_mig(&c) && (error != 1 || counter != 0 || location == ECC_DRAM))
+        return NVML_ERROR_NOT_SUPPORTED;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
+                                                      nvmlEccSramErrorStatus_v1_t *status)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_AMPERE, status != NULL);
+    if (c.rc)
+        return c.rc;
+    uint32_t version = status->version;
+    if (version != NVML_VERSION_WORD(nvmlEccSramErrorStatus_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (!is_privileged())
+        return NVML_ERROR_NO_PERMISSION;
+    *status = (nvmlEccSramErrorStatus_v1_t){.version = version};
+    return NVML_SUCCESS;
+}
+
+// Pages are retired up to Volta; newer boards remap rows.
+static nvmlReturn_t retired_pages(const char *fn, nvmlDevice_t device, bool valid, unsigned *count)
+{
+    NVML_CALL c = call_device(fn, device, CALL_ECC, valid);
+    if (c.rc)
+        return c.rc;
+    if (c.gpu->model.arch > SIM_VOLTA)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, int cause, unsigned *count,
+                                                unsigned long long *addresses)
+{
+    return retired_pages(__func__, device, count && (cause == 0 || cause == 1), count);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetRetiredPages_v2(nvmlDevice_t device, int cause, unsigned *count,
+                                                   unsigned long long *addresses,
+                                                   unsigned long long *timestamps)
+{
+    return retired_pages(__func__, device, count && (cause == 0 || cause == 1), count);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, int *pending)
+{
+    unsigned count = 0;
+    nvmlReturn_t rc = retired_pages(__func__, device, pending != NULL, &count);
+    if (!rc)
+        *pending = 0;
+    return rc;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *correctable,
+                                                unsigned *uncorrectable, unsigned *pending,
+                                                unsigned *failed)
+{
+    bool valid = correctable && uncorrectable && pending && failed;
+    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_AMPERE | CALL_NO_MIG, valid);
+    if (!c.rc)
+        *correctable = *uncorrectable = *pending = *failed = 0;
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
+                                                        nvmlRowRemapperHistogramValues_t *values)
+{
+    NVML_CALL c =
+        call_device(__func__, device, CALL_ECC | CALL_AMPERE | CALL_NO_MIG, values != NULL);
+    if (!c.rc)
+        *values = (nvmlRowRemapperHistogramValues_t){.max = 640};
+    return c.rc;
+}
+
+static struct nvml_call nvlink(const char *fn, nvmlDevice_t device, unsigned link, bool valid)
+{
+    struct nvml_call c = call_device(fn, device, CALL_NO_MIG, valid);
+    if (!c.rc && link >= c.gpu->model.nvlinks)
+        c.rc = c.gpu->model.nvlinks ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
+    return c;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *active)
+{
+    NVML_CALL c = nvlink(__func__, device, link, active != NULL);
+    if (!c.rc)
+        *active = 1;
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link,
+                                                 unsigned *version)
+{
+    NVML_CALL c = nvlink(__func__, device, link, version != NULL);
+    if (c.rc)
+        return c.rc;
+    uint32_t arch = c.gpu->model.arch;
+    *version = arch >= SIM_BLACKWELL ? 5 : arch >= SIM_HOPPER ? 4 : arch >= SIM_AMPERE ? 3 : 2;
+    return NVML_SUCCESS;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned link,
+                                                      int counter, unsigned long long *count)
+{
+    NVML_CALL c = nvlink(__func__, device, link, count && counter >= 0 && counter <= 4);
+    if (!c.rc)
+        *count = 0;
+    return c.rc;
+}

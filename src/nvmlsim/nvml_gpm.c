@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU performance monitoring, Hopper and newer: a metric is the difference of two samples. What a
+// kernel does inside its SMs is not simulated, so there are activity, occupancy (taken as the part
+// of the SMs), memory bandwidth and the idle PCIe link; pipes and formats are NOT_SUPPORTED.
+#include "base/mem.h"
+#include "nvmlsim/nvml_lib.h"
+
+#define GPM_VERSION 1 // a plain number here
+
+enum gpm_metric {
+    GPM_GRAPHICS_UTIL = 1,
+    GPM_SM_UTIL = 2,
+    GPM_SM_OCCUPANCY = 3,
+    GPM_DRAM_UTIL = 10,
+    GPM_PCIE_TX = 20,
+    GPM_PCIE_RX = 21,
+};
+
+struct nvml_gpm_sample {
+    int64_t at;           // 0: not taken yet
+    double busy, sm, mem; // ns since the device was made, of the GPU or of the instance
+};
+
+NVML_API nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ANY, support != NULL);
+    if (c.rc)
+        return c.rc;
+    if (support->version != GPM_VERSION)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    support->isSupportedDevice = c.gpu->model.arch >= SIM_HOPPER;
+    return NVML_SUCCESS;
+}
+
+NVML_API nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
+{
+    NVML_CALL c = call_system(__func__, sample != NULL);
+    if (!c.rc)
+        *sample = gs_alloc(sizeof(**sample));
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+    NVML_CALL c = call_system(__func__, sample != NULL);
+    if (!c.rc)
+        free(sample);
+    return c.rc;
+}
+
+static void add_timeline(const struct shm_timeline *t, int64_t now, bool of_whole,
+                         struct nvml_gpm_sample *sample)
+{
+    struct account_sum sum;
+    account_totals(t, now, &sum);
+    double part = (double)t->sm_ppm / SHM_PPM;
+    double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts its own SMs
+    sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
+    sample->sm += (double)sum.sm_ns * scale;
+    sample->mem += (double)sum.mem_ns * scale;
+}
+
+static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
+{
+    SHM_HOLD(held, &c->gpu->lock);
+    *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
+    for (unsigned t = timeline; t <= (timeline ? timeline : c->gpu->n_mig); t++)
+        add_timeline(&c->gpu->timelines[t], sample->at, timeline == 0, sample);
+}
+
+NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ANY | CALL_HOPPER, sample != NULL);
+    if (!c.rc)
+        take(&c, device->timeline, sample);
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance,
+                                          nvmlGpmSample_t sample)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_HOPPER, sample != NULL);
+    if (c.rc)
+        return c.rc;
+    for (unsigned i = 0; i < c.gpu->n_mig; i++) {
+        if (c.gpu->mig[i].gi_id == gpu_instance) {
+            take(&c, 1 + i, sample);
+            return NVML_SUCCESS;
+        }
+    }
+    return c.gpu->n_mig ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static double percent(double part, double span)
+{
+    double p = part * 100 / span;
+    return p < 0 ? 0 : p > 100 ? 100 : p;
+}
+
+static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sample *b,
+                       nvmlGpmMetric_t *m)
+{
+    double span = (double)(b->at - a->at);
+    switch (m->metricId) {
+    case GPM_GRAPHICS_UTIL:
+        m->value = percent(b->busy - a->busy, span);
+        return NVML_SUCCESS;
+    case GPM_SM_UTIL:
+    case GPM_SM_OCCUPANCY:
+        m->value = percent(b->sm - a->sm, span);
+        return NVML_SUCCESS;
+    case GPM_DRAM_UTIL:
+        m->value = percent(b->mem - a->mem, span);
+        return NVML_SUCCESS;
+    case GPM_PCIE_TX:
+    case GPM_PCIE_RX:
+        m->value = 0;
+        return NVML_SUCCESS;
+    default:
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
+NVML_API nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *request)
+{
+    NVML_CALL c = call_system(__func__, request && request->sample1 && request->sample2);
+    if (c.rc)
+        return c.rc;
+    if (request->version != GPM_VERSION)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    const struct nvml_gpm_sample *a = request->sample1, *b = request->sample2;
+    if (a->at == 0 || b->at <= a->at)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < request->numMetrics; i++)
+        request->metrics[i].nvmlReturn = fill_metric(a, b, &request->metrics[i]);
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/nvml_lib.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slice.h"
+#include "nvmlsim/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+// 12.8 is the newest interface whose calls and field ids this library has.
+#define DRIVER_VERSION "570.124.06-simulated"
+#define NVML_VERSION   "12.570.124.06-simulated"
+#define CUDA_VERSION   12080
+
+#define HANG_STEP_NS (20 * GS_NS_PER_MS)
+
+enum { INIT_FLAG_ALL = 7 };
+
+// Calls hold it shared; init and shutdown exclusively.
+static pthread_rwlock_t state_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct sim *attached;
+static unsigned n_init;
+
+static struct nvml_device handles[SIM_MAX_GPUS][SHM_TIMELINES];
+
+nvmlDevice_t device_handle(unsigned gpu, unsigned timeline)
+{
+    return &handles[gpu][timeline];
+}
+
+static bool valid_handle(const struct shm_segment *seg, nvmlDevice_t device)
+{
+    uintptr_t at = (uintptr_t)device, first = (uintptr_t)handles;
+    return at >= first && at < first + sizeof(handles) && (at - first) % sizeof(*device) == 0 &&
+           device->gpu < seg->n_gpus && device->timeline <= seg->gpus[device->gpu].n_mig;
+}
+
+void call_leave(struct nvml_call *c)
+{
+    if (c->entered)
+        pthread_rwlock_unlock(&state_lock);
+}
+
+static void call_enter(struct nvml_call *c)
+{
+    pthread_rwlock_rdlock(&state_lock);
+    c->entered = true;
+    c->seg = attached ? attached->seg : NULL;
+    if (!attached)
+        c->rc = NVML_ERROR_UNINITIALIZED;
+}
+
+// Sleeps outside the lock: a hung call does not keep nvmlShutdown from coming back.
+static void hang(struct nvml_call *c, const struct fault_hit *hit)
+{
+    int64_t until = gs_mono_ns() + (int64_t)hit->hang_ms * GS_NS_PER_MS;
+    while (!c->rc && gs_mono_ns() < until && fault_unchanged(c->seg, hit)) {
+        call_leave(c);
+        int64_t left = until - gs_mono_ns();
+        struct timespec step = {.tv_nsec = left < 0              ? 0
+                                           : left < HANG_STEP_NS ? left
+                                                                 : HANG_STEP_NS};
+        nanosleep(&step, NULL);
+        call_enter(c);
+    }
+}
+
+static void apply_faults(struct nvml_call *c, const char *fn, int gpu)
+{
+    struct fault_hit hit;
+    if (c->rc || !fault_match(c->seg, fn, gpu, &hit))
+        return;
+    if (hit.hang_ms)
+        hang(c, &hit);
+    if (!c->rc)
+        c->rc = hit.code;
+}
+
+struct nvml_call call_system(const char *fn, bool valid)
+{
+    struct nvml_call c = {0};
+    call_enter(&c);
+    if (!c.rc && !valid)
+        c.rc = NVML_ERROR_INVALID_ARGUMENT;
+    apply_faults(&c, fn, -1);
+    return c;
+}
+
+struct nvml_call call_attached(void)
+{
+    struct nvml_call c = {0};
+    call_enter(&c);
+    return c;
+}
+
+static nvmlReturn_t check_device(const struct nvml_call *c, unsigned flags)
+{
+    static const struct {
+        unsigned flag;
+        enum sim_arch least;
+    } ages[] = {{CALL_MAXWELL, SIM_KEPLER + 1},
+                {CALL_VOLTA, SIM_VOLTA},
+                {CALL_AMPERE, SIM_AMPERE},
+                {CALL_HOPPER, SIM_HOPPER}};
+    const struct sim_model *m = &c->gpu->model;
+    bool mig = device_is_mig(c);
+    if ((flags & CALL_MIG) && !mig)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (mig && !(flags & (CALL_ANY | CALL_MIG)))
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (((flags & CALL_NO_MIG) && c->gpu->n_mig) || ((flags & CALL_HBM) && !(m->flags & SIM_HBM)) ||
+        ((flags & CALL_ECC) && !(m->flags & SIM_ECC)) ||
+        ((flags & CALL_FAN) && !(m->flags & SIM_FAN)))
+        return NVML_ERROR_NOT_SUPPORTED;
+    for (size_t i = 0; i < GS_ARRAY_LEN(ages); i++)
+        if ((flags & ages[i].flag) && m->arch < ages[i].least)
+            return NVML_ERROR_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+struct nvml_call call_device(const char *fn, nvmlDevice_t device, unsigned flags, bool valid)
+{
+    struct nvml_call c = {0};
+    call_enter(&c);
+    if (c.rc)
+        return c;
+    if (!valid_handle(c.seg, device) || !valid) {
+        c.rc = NVML_ERROR_INVALID_ARGUMENT;
+        return c;
+    }
+    c.device = device;
+    apply_faults(&c, fn, (int)device->gpu);
+    // After a hang the attachment may be another one.
+    if (!c.rc && !valid_handle(c.seg, device))
+        c.rc = NVML_ERROR_INVALID_ARGUMENT;
+    if (c.rc)
+        return c;
+    c.gpu = &c.seg->gpus[device->gpu];
+    if (__atomic_load_n(&c.gpu->lost, __ATOMIC_ACQUIRE))
+        c.rc = NVML_ERROR_GPU_IS_LOST;
+    if (!c.rc)
+        c.rc = check_device(&c, flags);
+    return c;
+}
+
+nvmlReturn_t give_text(char *dst, unsigned size, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    if (n > size)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    memcpy(dst, text, n);
+    return NVML_SUCCESS;
+}
+
+bool is_privileged(void)
+{
+    return geteuid() == 0;
+}
+
+void read_gauges(const struct nvml_call *c, struct account_gauges *ret)
+{
+    SHM_HOLD(held, &c->gpu->lock);
+    account_gauges(c->gpu, c->seg->created, gs_mono_ns(), ret);
+}
+
+uint64_t unix_us_of(int64_t mono_ns)
+{
+    return (uint64_t)(gs_unix_us() + (mono_ns - gs_mono_ns()) / 1000);
+}
+
+int64_t mono_of_unix_us(uint64_t unix_us)
+{
+    int64_t now_us = gs_unix_us(), now_ns = gs_mono_ns();
+    if (unix_us > INT64_MAX / 1000)
+        return now_ns;
+    int64_t at = now_ns + ((int64_t)unix_us - now_us) * 1000;
+    return at < 0 ? 0 : at > now_ns ? now_ns : at;
+}
+
+static nvmlReturn_t attach(void)
+{
+    const char *name = getenv(SIM_ENV);
+    if (!name || !*name)
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    struct gs_error *err = sim_attach(name, &attached);
+    if (!err)
+        return NVML_SUCCESS;
+    enum gs_code code = gs_error_code(err);
+    gs_error_free(err);
+    switch (code) {
+    case GS_ENOTFOUND:
+    case GS_EINVAL:
+    case GS_EUNAVAIL:
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    case GS_EPERM:
+        return NVML_ERROR_NO_PERMISSION;
+    default:
+        return NVML_ERROR_UNKNOWN;
+    }
+}
+
+static void fill_handles(void)
+{
+    for (unsigned g = 0; g < SIM_MAX_GPUS; g++)
+        for (unsigned t = 0; t < SHM_TIMELINES; t++)
+            handles[g][t] = (struct nvml_device){g, t};
+}
+
+static nvmlReturn_t init_locked(void)
+{
+    if (n_init == 0) {
+        nvmlReturn_t rc = attach();
+        if (rc)
+            return rc;
+        fill_handles();
+    }
+    n_init++;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t shutdown_locked(void)
+{
+    if (n_init == 0)
+        return NVML_ERROR_UNINITIALIZED;
+    if (--n_init == 0) {
+        sim_detach(attached);
+        attached = NULL;
+    }
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t init(const char *fn)
+{
+    pthread_rwlock_wrlock(&state_lock);
+    nvmlReturn_t rc = init_locked();
+    pthread_rwlock_unlock(&state_lock);
+    if (rc)
+        return rc;
+    {
+        NVML_CALL c = call_system(fn, true);
+        rc = c.rc;
+    }
+    if (rc) {
+        pthread_rwlock_wrlock(&state_lock);
+        shutdown_locked();
+        pthread_rwlock_unlock(&state_lock);
+    }
+    return rc;
+}
+
+NVML_API nvmlReturn_t nvmlInit(void)
+{
+    return init(__func__);
+}
+
+NVML_API nvmlReturn_t nvmlInit_v2(void)
+{
+    return init(__func__);
+}
+
+NVML_API nvmlReturn_t nvmlInitWithFlags(unsigned flags)
+{
+    return flags & ~(unsigned)INIT_FLAG_ALL ? NVML_ERROR_INVALID_ARGUMENT : init(__func__);
+}
+
+NVML_API nvmlReturn_t nvmlShutdown(void)
+{
+    {
+        NVML_CALL c = call_system(__func__, true);
+        if (c.rc)
+            return c.rc;
+    }
+    pthread_rwlock_wrlock(&state_lock);
+    nvmlReturn_t rc = shutdown_locked();
+    pthread_rwlock_unlock(&state_lock);
+    return rc;
+}
+
+NVML_API const char *nvmlErrorString(nvmlReturn_t code)
+{
+    switch (code) {
+    case NVML_SUCCESS:
+        return "Success";
+#define CODE_TEXT(number, name, text)                                                              \
+    case number:                                                                                   \
+        return text;
+        NVML_CODES(CODE_TEXT)
+#undef CODE_TEXT
+    default:
+        return "Unknown Error";
+    }
+}
+
+NVML_API int gpuscaleNvmlIsSimulated(void)
+{
+    return 1;
+}
+
+NVML_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+    NVML_CALL c = call_system(__func__, version != NULL);
+    return c.rc ? c.rc : give_text(version, length, DRIVER_VERSION);
+}
+
+NVML_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
+{
+    NVML_CALL c = call_system(__func__, version != NULL);
+    return c.rc ? c.rc : give_text(version, length, NVML_VERSION);
+}
+
+static nvmlReturn_t cuda_version(const char *fn, int *version)
+{
+    NVML_CALL c = call_system(fn, version != NULL);
+    if (!c.rc)
+        *version = CUDA_VERSION;
+    return c.rc;
+}
+
+NVML_API nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
+{
+    return cuda_version(__func__, version);
+}
+
+NVML_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    return cuda_version(__func__, version);
+}
+
+// The command line, as the driver's library reads it; cut to the buffer like there.
+NVML_API nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
+{
+    NVML_CALL c = call_system(__func__, name != NULL && length > 0);
+    if (c.rc)
+        return c.rc;
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_NOT_FOUND;
+    ssize_t n = read(fd, name, length - 1);
+    close(fd);
+    if (n < 0)
+        return NVML_ERROR_NOT_FOUND;
+    name[n] = 0;
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/process.h"
+
+#include "base/num.h"
+#include "base/slice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STAT_STATE = 0, STAT_START_TIME = 19 }; // fields behind the command name, counted from 0
+
+// State and start time from the text of /proc/<pid>/stat. The command name may contain anything,
+// also
+// ")": the fields follow the last one.
+static bool parse_stat(struct gs_slice text, char *ret_state, uint64_t *ret_start)
+{
+    while (text.len && text.data[text.len - 1] != ')')
+        text.len--;
+    if (!text.len)
+        return false;
+    struct gs_slice rest = gs_slice_of(text.data + text.len + 1);
+    char state = 0;
+    for (int i = 0; rest.data; i++) {
+        struct gs_slice field = gs_slice_cut(&rest, ' ');
+        if (i == STAT_STATE && field.len)
+            state = field.data[0];
+        if (i != STAT_START_TIME)
+            continue;
+        struct gs_error *err = gs_parse_u64(field, UINT64_MAX, ret_start);
+        gs_error_free(err);
+        *ret_state = state;
+        return !err;
+    }
+    return false;
+}
+
+// 0 or the errno of reading it.
+static int read_stat(int32_t pid, char *ret_state, uint64_t *ret_start)
+{
+    char path[40], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    int saved = n < 0 ? errno : 0;
+    close(fd);
+    if (saved)
+        return saved;
+    text[n] = 0;
+    return parse_stat(gs_slice_make(text, (size_t)n), ret_state, ret_start) ? 0 : EIO;
+}
+
+static uint64_t own_pid_ns(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+struct gs_error *process_self(struct process_id *ret)
+{
+    struct process_id id = {.pid = (int32_t)getpid(), .pid_ns = own_pid_ns()};
+    char state = 0;
+    int rc = read_stat(id.pid, &state, &id.start_time);
+    if (rc)
+        return gs_error_errno(rc,
+                              "reading /proc/%d/stat (the simulated device tells processes "
+                              "apart by it)",
+                              (int)id.pid);
+    *ret = id;
+    return NULL;
+}
+
+// Only a clear answer counts as dead: a table of descriptors that is full, for example, is none.
+static bool is_dead(const struct shm_process *p)
+{
+    char state = 0;
+    uint64_t start = 0;
+    int rc = read_stat(p->pid, &state, &start);
+    if (rc)
+        return rc == ENOENT || rc == ESRCH;
+    return start != p->start_time || state == 'Z' || state == 'X';
+}
+
+static void end(struct shm_process *p)
+{
+    p->memory = 0;
+    p->n_open = 0;
+    p->state = SHM_PROC_ENDED;
+}
+
+void process_reap(struct shm_gpu *g)
+{
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < SHM_PROCESSES; i++) {
+        struct shm_process *p = &g->processes[i];
+        if (p->state != SHM_PROC_LIVE)
+            continue;
+        if (!ns)
+            ns = own_pid_ns();
+        // Pids of another namespace mean nothing here: its own processes will look.
+        if (p->pid_ns == ns && is_dead(p))
+            end(p);
+    }
+}
+
+static bool same_process(const struct shm_process *p, const struct process_id *id)
+{
+    return p->state != SHM_PROC_FREE && p->pid == id->pid && p->start_time == id->start_time &&
+           p->pid_ns == id->pid_ns;
+}
+
+// Its own place, else a free one, else the one whose samples are the oldest.
+static struct shm_process *find_place(struct shm_gpu *g, const struct process_id *id,
+                                      uint32_t timeline)
+{
+    struct shm_process *best = NULL;
+    for (unsigned i = 0; i < SHM_PROCESSES; i++) {
+        struct shm_process *p = &g->processes[i];
+        if (same_process(p, id) && p->timeline == timeline)
+            return p;
+        if (p->state == SHM_PROC_LIVE || (best && best->state == SHM_PROC_FREE))
+            continue;
+        if (p->state == SHM_PROC_FREE || !best || p->last_active < best->last_active)
+            best = p;
+    }
+    return best;
+}
+
+struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, uint32_t timeline,
+                              unsigned *ret)
+{
+    process_reap(g);
+    struct shm_process *p = find_place(g, id, timeline);
+    if (!p)
+        return gs_error_new(GS_ELIMIT,
+                            "%d processes have the simulated device %s open; it has no "
+                            "room for more",
+                            SHM_PROCESSES, g->uuid);
+    unsigned place = (unsigned)(p - g->processes);
+    if (!same_process(p, id) || p->timeline != timeline) {
+        // Free until it is complete: a death in between leaves nothing.
+        *p = (struct shm_process){.pid = id->pid,
+                                  .start_time = id->start_time,
+                                  .pid_ns = id->pid_ns,
+                                  .timeline = timeline};
+        memset(g->process_rings[place], 0, sizeof(g->process_rings[place]));
+    }
+    p->n_open++;
+    p->state = SHM_PROC_LIVE;
+    *ret = place;
+    return NULL;
+}
+
+void process_close(struct shm_gpu *g, unsigned place, uint64_t memory)
+{
+    struct shm_process *p = &g->processes[place];
+    p->memory -= memory < p->memory ? memory : p->memory;
+    if (p->n_open > 0)
+        p->n_open--;
+    if (p->n_open == 0)
+        end(p);
+}
+
+uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline)
+{
+    return timeline == 0 || timeline > g->n_mig ? g->memory - g->reserved
+                                                : g->mig[timeline - 1].memory;
+}
+
+uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline)
+{
+    uint64_t used = 0;
+    for (unsigned i = 0; i < SHM_PROCESSES; i++)
+        if (g->processes[i].state == SHM_PROC_LIVE && g->processes[i].timeline == timeline)
+            used += g->processes[i].memory;
+    return used;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has a device open, with how much memory. What a process that died left is taken back by
+// whoever looks next: a process is the pid together with its start time, and a zombie is dead. All
+// functions need the GPU's mutex.
+#pragma once
+
+#include "nvmlsim/shm.h"
+
+struct process_id {
+    int32_t pid;
+    uint64_t start_time;
+    uint64_t pid_ns;
+};
+
+struct gs_error *process_self(struct process_id *ret);
+
+// The place of that process on that timeline, opened once more. GS_ELIMIT when all are taken.
+struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, uint32_t timeline,
+                              unsigned *ret);
+// Undoes one process_open and gives `memory` back.
+void process_close(struct shm_gpu *g, unsigned place, uint64_t memory);
+
+// Ends the entries of processes that are no more.
+void process_reap(struct shm_gpu *g);
+
+// Bytes of a timeline: what it has for processes, and what they have allocated.
+uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline);
+uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices as they lie in POSIX shared memory. There is no daemon: whoever looks at a device or
+// uses it keeps the books, under the device's mutex (process-shared and robust: when a holder dies,
+// the next one goes on; every update below leaves a state that can be read after any of its steps).
+//
+//   shm_segment
+//   +-------------------------------------------------------------+
+//   | magic, version, size, n_gpus, name                          |
+//   | control mutex, fault rules        event counter (futex)     |
+//   +-------------------------------------------------------------+
+//   | gpu 0   mutex · model · identity · lost · MIG instances     |
+//   |         events: the last 64                                 |
+//   |         processes[128]: who has it open, with what memory   |
+//   |         timelines[1 + 7]: 0 the whole GPU, 1… the instances |
+//   |           reservations: slices that have not ended yet      |
+//   |           ring[128]: activity per sixth of a second         |
+//   |         process_rings[128][128]: the same per process       |
+//   +-------------------------------------------------------------+
+//   | gpu 1 …  (the file holds n_gpus of them)                    |
+//
+// Times are CLOCK_MONOTONIC nanoseconds, which all processes of a machine share and which no clock
+// change touches; Unix times are made from them when a call answers. Every attached process holds a
+// shared flock() on the segment: that is how a new segment knows whether the old one is in use.
+#pragma once
+
+#include "nvmlsim/mig.h"
+#include "nvmlsim/model.h"
+#include "nvmlsim/sim.h"
+
+#include <pthread.h>
+
+#define SHM_MAGIC        0x4753494d30315047ULL
+#define SHM_VERSION      1
+#define SHM_PROCESSES    128
+#define SHM_RESERVATIONS 256
+#define SHM_BUCKETS      128 // power of two
+#define SHM_HISTORY      120 // buckets that readers look back: the rest is room for what lies ahead
+#define SHM_BUCKET_NS    INT64_C(166666666)
+#define SHM_PERIOD       6 // buckets in the sample period of utilisation and power: a second
+#define SHM_FAULTS       32
+#define SHM_EVENTS       64
+#define SHM_TIMELINES    (1 + SIM_MAX_MIG)
+#define SHM_PPM          1000000U // shares are millionths: they add up exactly
+
+struct shm_bucket {
+    uint32_t id;      // monotonic time / SHM_BUCKET_NS; a slot with another id is old
+    uint32_t busy_ns; // any kernel
+    uint32_t sm_ns;   // weighted with the part of the whole GPU's SMs
+    uint32_t mem_ns;  // weighted with the part of the memory bandwidth
+};
+
+struct shm_reservation {
+    int64_t start, end;
+    uint32_t share_ppm;
+};
+
+struct shm_timeline {
+    uint32_t sm_ppm;                 // part of the GPU's SMs that this timeline has
+    int64_t last_start;              // starts never decrease: first come, first served
+    int64_t floor;                   // the latest end of what was dropped from the list
+    int64_t busy_end;                // end of the latest busy time
+    uint64_t busy_ns, sm_ns, mem_ns; // since the device was made, reservations ahead included
+    uint32_t n;
+    struct shm_reservation reservations[SHM_RESERVATIONS];
+    struct shm_bucket ring[SHM_BUCKETS];
+};
+
+struct shm_mig {
+    char uuid[96];
+    char profile[24];
+    uint32_t gi_id, nvml_profile;
+    uint32_t slices, mem_slices, start, sms;
+    uint64_t memory; // bytes
+};
+
+enum shm_process_state {
+    SHM_PROC_FREE,
+    SHM_PROC_LIVE,  // has the device open
+    SHM_PROC_ENDED, // closed or dead: kept for its samples until the place is needed
+};
+
+struct shm_process {
+    uint32_t state; // enum shm_process_state
+    int32_t pid;
+    uint64_t start_time; // field 22 of /proc/<pid>/stat: tells a reused pid
+    uint64_t pid_ns;     // inode of the pid namespace that `pid` belongs to
+    uint32_t timeline;   // which part of the device it has open
+    uint32_t n_open;
+    uint64_t memory; // bytes
+    int64_t busy_end, last_active;
+};
+
+struct shm_event {
+    uint64_t type, data;
+    uint32_t gi_id, ci_id;
+};
+
+struct shm_gpu {
+    pthread_mutex_t lock;
+    struct sim_model model;
+    char uuid[96];
+    char pci_bus_id[32];
+    uint32_t pci_bus;
+    uint64_t memory; // bytes, all of it
+    uint64_t reserved;
+    uint32_t time_slices;
+    uint32_t n_mig;
+    struct shm_mig mig[SIM_MAX_MIG];
+    uint32_t lost;
+    uint32_t last_xid;
+    uint64_t n_events; // ever; the last SHM_EVENTS are kept
+    struct shm_event events[SHM_EVENTS];
+    struct shm_process processes[SHM_PROCESSES];
+    struct shm_timeline timelines[SHM_TIMELINES];
+    struct shm_bucket process_rings[SHM_PROCESSES][SHM_BUCKETS];
+};
+
+struct shm_fault {
+    char call[64]; // "" : free
+    int32_t gpu;   // -1: all
+    int32_t code;  // 0: hang only
+    uint32_t hang_ms;
+    uint32_t left; // 0: until cleared
+};
+
+struct shm_segment {
+    uint64_t magic; // written last
+    uint32_t version;
+    uint32_t n_gpus;
+    uint64_t size;
+    char name[64];
+    int64_t created; // monotonic
+    pthread_mutex_t lock;
+    uint32_t n_faults; // read without the lock to skip the look-up
+    uint32_t fault_generation;
+    struct shm_fault faults[SHM_FAULTS];
+    uint32_t event_seq; // futex: changes with every event of any GPU
+    struct shm_gpu gpus[];
+};
+
+struct sim {
+    struct shm_segment *seg;
+    size_t size;
+    int fd;
+    char name[64];
+};
+
+// Name rules, and the mapping of an open segment of `size` bytes.
+struct gs_error *shm_check_name(const char *name);
+struct gs_error *shm_map(const char *name, int fd, size_t size, struct sim **ret);
+struct gs_error *shm_mutex_init(pthread_mutex_t *m);
+
+// Locks, taking over from a holder that died.
+void shm_lock(pthread_mutex_t *m);
+static inline void shm_unlockp(pthread_mutex_t **m)
+{
+    pthread_mutex_unlock(*m);
+}
+// Holds the mutex until the end of the scope.
+#define SHM_HOLD(var, m)                                                                           \
+    GS_CLEANUP(shm_unlockp) pthread_mutex_t *var = (m);                                            \
+    shm_lock(var)
+
+// Wakes whoever waits for events; waits until event_seq is no longer `seen` or the time is over.
+void shm_event_wake(struct shm_segment *seg);
+void shm_event_wait(struct shm_segment *seg, uint32_t seen, unsigned timeout_ms);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/sim.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/option.h"
+#include "nvmlsim/model.h"
+
+static struct gs_error *unknown_model(const char *name)
+{
+    GS_AUTO_BUF struct gs_buf known = {0};
+    const char *const *names = sim_model_names();
+    size_t n = 0;
+    for (; names[n]; n++)
+        gs_buf_addf(&known, "%s%s", n ? ", " : "", names[n]);
+    const char *near = gs_suggest(name, names, n);
+    return gs_error_new(GS_EINVAL, "unknown GPU model \"%s\"%s%s%s; known are %s", name,
+                        near ? " (did you mean " : "", near ? near : "", near ? "?)" : "",
+                        known.data);
+}
+
+struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name)
+{
+    if (!*name || strlen(name) >= sizeof(g->model))
+        return gs_error_new(GS_EINVAL, "a GPU model has 1 to %zu characters, not %zu",
+                            sizeof(g->model) - 1, strlen(name));
+    const struct sim_model *model = sim_model_find(name);
+    if (!model && g->memory_mib == 0)
+        return unknown_model(name);
+    memset(g->model, 0, sizeof(g->model));
+    const char *canonical = model ? model->name : name;
+    memcpy(g->model, canonical, strlen(canonical));
+    return NULL;
+}
+
+// "8x" off the front; 1 when there is none. A model's own name may contain an x.
+static struct gs_error *cut_count(struct gs_slice *item, uint64_t *ret)
+{
+    size_t digits = 0;
+    while (digits < item->len && item->data[digits] >= '0' && item->data[digits] <= '9')
+        digits++;
+    if (digits == 0 || digits == item->len || (item->data[digits] | 0x20) != 'x') {
+        *ret = 1;
+        return NULL;
+    }
+    struct gs_error *err = gs_parse_u64(gs_slice_make(item->data, digits), SIM_MAX_GPUS, ret);
+    if (err || *ret == 0) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\": the number of GPUs is 1 to %d",
+                            GS_SLICE_ARG(*item), SIM_MAX_GPUS);
+    }
+    item->data += digits + 1;
+    item->len -= digits + 1;
+    return NULL;
+}
+
+struct gs_error *sim_spec_add(struct sim_spec *spec, const struct sim_gpu_spec *gpu, unsigned count)
+{
+    if (count > SIM_MAX_GPUS - spec->n_gpus)
+        return gs_error_new(GS_EINVAL, "%u GPUs; at most %d can be simulated", spec->n_gpus + count,
+                            SIM_MAX_GPUS);
+    for (unsigned i = 0; i < count; i++)
+        spec->gpus[spec->n_gpus++] = *gpu;
+    return NULL;
+}
+
+struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret)
+{
+    GS_AUTO_FREE struct sim_spec *spec = gs_alloc(sizeof(*spec));
+    struct gs_slice rest = gs_slice_of(text);
+    while (rest.data) {
+        struct gs_slice item = gs_slice_trim(gs_slice_cut(&rest, ','));
+        uint64_t count = 0;
+        struct gs_error *err = cut_count(&item, &count);
+        if (err)
+            return err;
+        if (!item.len)
+            return gs_error_new(GS_EINVAL,
+                                "\"%s\" is no list of GPUs; write for example "
+                                "8xA100-SXM4-80GB or 2xTesla-K80,1xTesla-T4",
+                                text);
+        GS_AUTO_FREE char *name = gs_slice_dup(item);
+        struct sim_gpu_spec gpu = {0};
+        err = sim_gpu_spec_set_model(&gpu, name);
+        if (!err)
+            err = sim_spec_add(spec, &gpu, (unsigned)count);
+        if (err)
+            return err;
+    }
+    if (spec->n_gpus == 0)
+        return gs_error_new(GS_EINVAL, "no GPUs given; write for example 8xA100-SXM4-80GB");
+    *ret = *spec;
+    return NULL;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvmlsim/mig.h"
+#include "simtest.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static void test_lists_of_gpus(void **state)
+{
+    struct sim_spec spec;
+    ok(sim_spec_parse("8xA100-SXM4-80GB", &spec));
+    assert_int_equal(spec.n_gpus, 8);
+    assert_string_equal(spec.gpus[7].model, "A100-SXM4-80GB");
+    ok(sim_spec_parse("2xTesla-K80, 1xTesla-T4,l4", &spec));
+    assert_int_equal(spec.n_gpus, 4);
+    assert_string_equal(spec.gpus[1].model, "Tesla-K80");
+    assert_string_equal(spec.gpus[2].model, "Tesla-T4");
+    assert_string_equal(spec.gpus[3].model, "L4");
+    ok(sim_spec_parse("T4,NVIDIA-H200", &spec));
+    assert_string_equal(spec.gpus[0].model, "Tesla-T4");
+    assert_string_equal(spec.gpus[1].model, "H200");
+}
+
+static void test_wrong_lists_say_what_to_write(void **state)
+{
+    struct sim_spec spec;
+    fails(sim_spec_parse("", &spec), GS_EINVAL, "8xA100-SXM4-80GB");
+    fails(sim_spec_parse("2x", &spec), GS_EINVAL, "no list of GPUs");
+    fails(sim_spec_parse("L4,,L4", &spec), GS_EINVAL, "no list of GPUs");
+    fails(sim_spec_parse("0xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(sim_spec_parse("17xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(sim_spec_parse("99999999999999999999xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(sim_spec_parse("9xL4,8xL4", &spec), GS_EINVAL, "at most 16");
+    fails(sim_spec_parse("A100-SXM4-80GG", &spec), GS_EINVAL, "did you mean A100-SXM4-80GB");
+    fails(sim_spec_parse("Voodoo2", &spec), GS_EINVAL, "Tesla-V100-SXM2-16GB");
+}
+
+static void test_every_model_can_be_made(void **state)
+{
+    for (const char *const *name = sim_model_names(); *name; name++) {
+        struct sim *s = make_sim(*name);
+        struct sim_gpu_info info;
+        sim_gpu_info(s, 0, &info);
+        assert_string_equal(info.model, *name);
+        assert_true(info.memory_total > info.memory_reserved);
+        assert_true(info.memory_reserved > 0);
+        assert_int_equal(info.memory_used, 0);
+        drop_sim(s);
+    }
+}
+
+static void test_a_model_of_ones_own(void **state)
+{
+    struct sim_spec spec = {.n_gpus = 1};
+    strcpy(spec.gpus[0].model, "Homemade");
+    struct sim *s = NULL;
+    fails(sim_create("/gpuscale-test-own", &spec, &s), GS_EINVAL, "needs a memory size");
+    spec.gpus[0].memory_mib = 4096;
+    ok(sim_create("/gpuscale-test-own", &spec, &s));
+    struct sim_gpu_info info;
+    sim_gpu_info(s, 0, &info);
+    assert_int_equal(info.memory_total, 4096ULL << 20);
+    assert_string_equal(info.product, "Homemade");
+    ok(sim_unlink("/gpuscale-test-own"));
+    sim_detach(s);
+}
+
+static void test_uuids_are_stable_and_differ(void **state)
+{
+    struct sim_spec spec;
+    ok(sim_spec_parse("2xA30", &spec));
+    spec.gpus[1].n_mig = 2;
+    strcpy(spec.gpus[1].mig[0].profile, "2g.12gb");
+    strcpy(spec.gpus[1].mig[1].profile, "1g.6gb");
+    struct sim_gpu_info a[2], b[2];
+    for (int round = 0; round < 2; round++) {
+        struct sim *s = NULL;
+        ok(sim_create("/gpuscale-test-uuid", &spec, &s));
+        for (unsigned i = 0; i < 2; i++)
+            sim_gpu_info(s, i, round ? &b[i] : &a[i]);
+        sim_detach(s); // the second round replaces the segment that nobody uses
+    }
+    ok(sim_unlink("/gpuscale-test-uuid"));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_string_equal(a[i].uuid, b[i].uuid);
+        assert_int_equal(strlen(a[i].uuid), 40);
+        assert_memory_equal(a[i].uuid, "GPU-", 4);
+    }
+    assert_string_not_equal(a[0].uuid, a[1].uuid);
+    assert_string_equal(a[1].mig_uuid[0], b[1].mig_uuid[0]);
+    assert_string_not_equal(a[1].mig_uuid[0], a[1].mig_uuid[1]);
+    assert_memory_equal(a[1].mig_uuid[0], "MIG-", 4);
+    assert_string_not_equal(a[0].pci_bus_id, a[1].pci_bus_id);
+}
+
+static struct gs_error *place(const char *model, const char *list)
+{
+    const char *names[SIM_MAX_MIG + 1];
+    struct sim_mig_placed placed[SIM_MAX_MIG];
+    unsigned n = 0;
+    char *copy = gs_strdup(list);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        names[n++] = word;
+    struct gs_error *err = sim_mig_place(sim_model_find(model), names, n, placed);
+    uint32_t taken = 0;
+    for (unsigned i = 0; !err && i < n; i++) {
+        uint32_t mask = ((1U << placed[i].profile->mem_slices) - 1) << placed[i].start;
+        assert_int_equal(taken & mask, 0);
+        taken |= mask;
+        for (unsigned j = 0; j < i; j++)
+            assert_int_not_equal(placed[i].gi_id, placed[j].gi_id);
+    }
+    free(copy);
+    return err;
+}
+
+static void test_mig_placement(void **state)
+{
+    ok(place("A100-SXM4-80GB", "7g.80gb"));
+    ok(place("A100-SXM4-80GB", "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb"));
+    ok(place("A100-SXM4-80GB", "1g.10gb 2g.20gb 3g.40gb")); // only fits in another order
+    ok(place("H100-80GB-HBM3", "4g.40gb 2g.20gb 1g.10gb+me"));
+    ok(place("H200", "3g.71gb 3g.71gb"));
+    ok(place("A30", "2g.12gb 1g.6gb 1g.6gb"));
+    ok(place("B200", "1g.45gb 1g.45gb 1g.45gb 1g.45gb"));
+    fails(place("A100-SXM4-80GB", "4g.40gb 4g.40gb"), GS_EINVAL, "do not fit");
+    fails(place("A100-SXM4-80GB", "3g.40gb 3g.40gb 1g.10gb"), GS_EINVAL, "do not fit");
+    fails(place("A100-SXM4-80GB", "7g.80gb 1g.10gb"), GS_EINVAL, "do not fit");
+    fails(place("A100-SXM4-80GB", "1g.10gb+me 1g.10gb+me"), GS_EINVAL, "do not fit");
+    fails(place("A100-SXM4-80GB", "1g.5gb"), GS_EINVAL, "it has 1g.10gb, 1g.10gb+me");
+    fails(place("Tesla-T4", "1g.10gb"), GS_EINVAL, "no MIG");
+}
+
+static void test_names(void **state)
+{
+    struct sim *s = NULL;
+    fails(sim_attach("gpus", &s), GS_EINVAL, "/gpuscale-");
+    fails(sim_attach("/gpuscale-a/b", &s), GS_EINVAL, "cannot name");
+    fails(sim_attach("/gpuscale-test-none", &s), GS_ENOTFOUND, "gpuscale sim create");
+    fails(sim_unlink("/gpuscale-test-none"), GS_ENOTFOUND, "gpuscale sim list");
+}
+
+static void test_a_segment_in_use_is_kept(void **state)
+{
+    struct sim *s = make_sim("L4");
+    struct sim_spec spec;
+    ok(sim_spec_parse("2xL4", &spec));
+    struct sim *other = NULL;
+    fails(sim_create(sim_name(s), &spec, &other), GS_EEXIST, "in use");
+    ok(sim_attach(sim_name(s), &other));
+    assert_int_equal(sim_gpu_count(other), 1);
+    sim_detach(other);
+    drop_sim(s);
+}
+
+// Changes one byte range of a segment's file and expects the attach to be refused.
+static void refused(const char *name, off_t at, const void *bytes, size_t n)
+{
+    int fd = shm_open(name, O_RDWR, 0);
+    assert_true(fd >= 0);
+    char *before = gs_alloc(n);
+    assert_int_equal(pread(fd, before, n, at), (ssize_t)n);
+    assert_int_equal(pwrite(fd, bytes, n, at), (ssize_t)n);
+    struct sim *s = NULL;
+    fails(sim_attach(name, &s), GS_EPROTO, "not a usable set of simulated GPUs");
+    assert_int_equal(pwrite(fd, before, n, at), (ssize_t)n);
+    free(before);
+    close(fd);
+}
+
+static void test_a_corrupt_segment_is_refused(void **state)
+{
+    struct sim *s = make_sim("2xL4");
+    uint64_t wrong = 7;
+    uint32_t many = 1000;
+    char name[64];
+    strcpy(name, sim_name(s));
+    refused(name, 0, &wrong, sizeof(wrong)); // magic
+    refused(name, 8, &many, sizeof(many));   // version
+    refused(name, 12, &many, sizeof(many));  // number of GPUs
+    refused(name, 16, &wrong, sizeof(wrong));
+    struct sim *again = NULL;
+    ok(sim_attach(name, &again)); // mended
+    sim_detach(again);
+    drop_sim(s);
+
+    int fd = shm_open("/gpuscale-test-short", O_RDWR | O_CREAT, 0600);
+    assert_int_equal(ftruncate(fd, 100), 0);
+    fails(sim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong size");
+    assert_int_equal(ftruncate(fd, 1 << 20), 0);
+    fails(sim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong magic");
+    close(fd);
+    ok(sim_unlink("/gpuscale-test-short"));
+}
+
+static void test_error_code_names(void **state)
+{
+    int code = 0;
+    ok(sim_nvml_code_parse("15", &code));
+    assert_int_equal(code, 15);
+    ok(sim_nvml_code_parse("gpu_is_lost", &code));
+    assert_int_equal(code, 15);
+    ok(sim_nvml_code_parse("NVML_ERROR_UNKNOWN", &code));
+    assert_int_equal(code, 999);
+    fails(sim_nvml_code_parse("31", &code), GS_EINVAL, "no NVML error");
+    fails(sim_nvml_code_parse("GPU_IS_LOSD", &code), GS_EINVAL, "GPU_IS_LOST");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists_of_gpus),
+        cmocka_unit_test(test_wrong_lists_say_what_to_write),
+        cmocka_unit_test(test_every_model_can_be_made),
+        cmocka_unit_test(test_a_model_of_ones_own),
+        cmocka_unit_test(test_uuids_are_stable_and_differ),
+        cmocka_unit_test(test_mig_placement),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_a_segment_in_use_is_kept),
+        cmocka_unit_test(test_a_corrupt_segment_is_refused),
+        cmocka_unit_test(test_error_code_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -212,12 +212,19 @@ static struct kube_request *send_json(struct kube_client *c, const char *method,
     return request_send(c, &call, cb, arg);
 }
 
+struct kube_request *kube_create_sub(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                     const char *name, const char *subresource, const json_t *obj,
+                                     kube_done cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, name, subresource);
+    return send_json(c, "POST", path.data, "application/json", obj, cb, arg);
+}
+
 struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const json_t *obj, kube_done cb, void *arg)
 {
-    GS_AUTO_BUF struct gs_buf path = {0};
-    kube_path(&path, r, ns, NULL, NULL);
-    return send_json(c, "POST", path.data, "application/json", obj, cb, arg);
+    return kube_create_sub(c, r, ns, NULL, NULL, obj, cb, arg);
 }
 
 struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const char *ns,

@@ -44,6 +44,10 @@ struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const c
                                const char *query, kube_done cb, void *arg);
 struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const json_t *obj, kube_done cb, void *arg);
+// POST to a subresource of an object: "binding", "eviction".
+struct kube_request *kube_create_sub(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                     const char *name, const char *subresource, const json_t *obj,
+                                     kube_done cb, void *arg);
 // PUT; subresource "status", "scale" or NULL. A stale metadata.resourceVersion gives 409.
 struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const char *name, const char *subresource, const json_t *obj,

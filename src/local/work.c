@@ -325,6 +325,14 @@ void local_work_create(struct local_work *w, struct kube_gvr r, const char *ns, 
     c->request = kube_create(w->queue->client, r, ns, obj, call_done, c);
 }
 
+void local_work_create_sub(struct local_work *w, struct kube_gvr r, const char *ns,
+                           const char *name, const char *subresource, const json_t *obj,
+                           local_written_fn cb, void *arg)
+{
+    struct call *c = call_new(w, cb, arg);
+    c->request = kube_create_sub(w->queue->client, r, ns, name, subresource, obj, call_done, c);
+}
+
 void local_work_update(struct local_work *w, struct kube_gvr r, const json_t *obj,
                        const char *subresource, local_written_fn cb, void *arg)
 {

@@ -29,6 +29,9 @@ void local_queue_add_after(struct local_queue *q, const char *ns, const char *na
 typedef void (*local_written_fn)(void *arg, const json_t *body, const struct gs_error *err);
 void local_work_create(struct local_work *w, struct kube_gvr r, const char *ns, const json_t *obj,
                        local_written_fn cb, void *arg);
+void local_work_create_sub(struct local_work *w, struct kube_gvr r, const char *ns,
+                           const char *name, const char *subresource, const json_t *obj,
+                           local_written_fn cb, void *arg);
 void local_work_update(struct local_work *w, struct kube_gvr r, const json_t *obj,
                        const char *subresource, local_written_fn cb, void *arg);
 // A merge patch.

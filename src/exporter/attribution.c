@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/attribution.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/grpc.h"
+
+#include <stdio.h>
+
+#define LIST_PATH        "/v1.PodResourcesLister/List"
+#define ALLOCATABLE_PATH "/v1.PodResourcesLister/GetAllocatableResources"
+
+enum {
+    CALL_TIMEOUT_MS = 10000,
+    POKE_MIN_MS = 1000,
+    BACKOFF_FIRST_MS = 500,
+    BACKOFF_MAX_MS = 30000,
+};
+#define ALLOCATABLE_EVERY_NS (60 * GS_NS_PER_SEC)
+
+struct attribution {
+    struct attribution_config cfg;
+    struct grpc_client *client;
+    struct grpc_pending *list, *allocatable;
+    uv_timer_t *timer; // own allocation: closes later than we go
+    struct device_map *map;
+    struct device_replicas *replicas;
+    uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
+    int64_t last_list_ns, last_allocatable_ns;
+    unsigned backoff_ms;
+    struct attribution_status status;
+    char *problem;
+};
+
+static void on_timer(uv_timer_t *t);
+
+static void schedule(struct attribution *a, int64_t delay_ms)
+{
+    uv_timer_start(a->timer, on_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0), 0);
+}
+
+static void set_problem(struct attribution *a, char *text)
+{
+    if (text && !gs_streq(text, a->problem))
+        gs_warn("exporter", "PodResources on %s: %s; pod labels are from the last good answer%s",
+                a->cfg.socket, text, a->map ? "" : " (none so far)");
+    if (!text && a->problem)
+        gs_info("exporter", "PodResources on %s answers again", a->cfg.socket);
+    free(a->problem);
+    a->problem = text;
+    a->status.up = text == NULL;
+}
+
+static void failed(struct attribution *a, char *text)
+{
+    a->status.failed++;
+    set_problem(a, text);
+    a->backoff_ms = a->backoff_ms ? a->backoff_ms * 2 : BACKOFF_FIRST_MS;
+    if (a->backoff_ms > BACKOFF_MAX_MS)
+        a->backoff_ms = BACKOFF_MAX_MS;
+    schedule(a, a->backoff_ms);
+}
+
+static void take_map(struct attribution *a, struct gs_slice body)
+{
+    uint64_t hash = gs_hash(body.data, body.len);
+    if (a->map && hash == a->list_hash)
+        return;
+    struct device_map *map = NULL;
+    GS_AUTO_ERROR struct gs_error *err =
+        device_map_parse(body, a->cfg.extra_resources, a->cfg.n_extra_resources, &map);
+    if (err) {
+        failed(a, gs_strdup(gs_error_message(err)));
+        return;
+    }
+    device_map_free(a->map);
+    a->map = map;
+    a->list_hash = hash;
+    a->cfg.on_change(a->cfg.arg);
+}
+
+static void on_list(void *arg, const struct grpc_reply *reply)
+{
+    struct attribution *a = arg;
+    a->list = NULL;
+    if (reply->status != GRPC_OK) {
+        failed(a, gs_format("%s (gRPC status %d)", reply->message, reply->status));
+        return;
+    }
+    uint64_t failed_before = a->status.failed;
+    take_map(a, reply->body);
+    if (a->status.failed != failed_before)
+        return;
+    set_problem(a, NULL);
+    a->backoff_ms = 0;
+    a->status.ok++;
+    a->status.last_ok_ns = gs_mono_ns();
+    schedule(a, a->cfg.interval_ns / GS_NS_PER_MS);
+}
+
+// Optional: without it only the share that a replica stands for is unknown.
+static void on_allocatable(void *arg, const struct grpc_reply *reply)
+{
+    struct attribution *a = arg;
+    a->allocatable = NULL;
+    if (reply->status != GRPC_OK)
+        return;
+    uint64_t hash = gs_hash(reply->body.data, reply->body.len);
+    if (a->replicas && hash == a->allocatable_hash)
+        return;
+    struct device_replicas *replicas = NULL;
+    GS_AUTO_ERROR struct gs_error *err = device_replicas_parse(reply->body, a->cfg.extra_resources,
+                                                               a->cfg.n_extra_resources, &replicas);
+    if (err)
+        return;
+    device_replicas_free(a->replicas);
+    a->replicas = replicas;
+    a->allocatable_hash = hash;
+    a->cfg.on_change(a->cfg.arg);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct attribution *a = t->data;
+    int64_t now = gs_mono_ns();
+    struct gs_slice empty = GS_SLICE("");
+    if (!a->list) {
+        a->last_list_ns = now;
+        a->list = grpc_client_call(a->client, LIST_PATH, empty, CALL_TIMEOUT_MS, on_list, a);
+    }
+    if (a->status.up && !a->allocatable &&
+        (!a->last_allocatable_ns || now - a->last_allocatable_ns > ALLOCATABLE_EVERY_NS)) {
+        a->last_allocatable_ns = now;
+        a->allocatable = grpc_client_call(a->client, ALLOCATABLE_PATH, empty, CALL_TIMEOUT_MS,
+                                          on_allocatable, a);
+    }
+}
+
+struct gs_error *attribution_new(uv_loop_t *loop, const struct attribution_config *cfg,
+                                 struct attribution **ret)
+{
+    struct attribution *a = gs_alloc(sizeof(*a));
+    a->cfg = *cfg;
+    GS_AUTO_FREE char *target = gs_format("unix:%s", cfg->socket);
+    struct gs_error *err = grpc_client_new(loop, target, &a->client);
+    if (err) {
+        attribution_free(a);
+        return gs_error_wrap(err, "PodResources");
+    }
+    a->timer = gs_alloc(sizeof(*a->timer));
+    uv_timer_init(loop, a->timer);
+    a->timer->data = a;
+    schedule(a, 0);
+    *ret = a;
+    return NULL;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void attribution_free(struct attribution *a)
+{
+    if (!a)
+        return;
+    if (a->timer)
+        uv_close((uv_handle_t *)a->timer, free_handle);
+    grpc_client_free(a->client);
+    device_map_free(a->map);
+    device_replicas_free(a->replicas);
+    free(a->problem);
+    free(a);
+}
+
+const struct device_map *attribution_map(const struct attribution *a)
+{
+    return a ? a->map : NULL;
+}
+
+const struct device_replicas *attribution_replicas(const struct attribution *a)
+{
+    return a ? a->replicas : NULL;
+}
+
+struct attribution_status attribution_status(const struct attribution *a)
+{
+    struct attribution_status s = a->status;
+    s.problem = a->problem ? a->problem : "";
+    return s;
+}
+
+void attribution_poke(struct attribution *a)
+{
+    // While the kubelet is away the back-off stands.
+    if (a->list || a->backoff_ms)
+        return;
+    int64_t since_ms = (gs_mono_ns() - a->last_list_ns) / GS_NS_PER_MS;
+    int64_t delay = since_ms < POKE_MIN_MS ? POKE_MIN_MS - since_ms : 0;
+    if ((int64_t)uv_timer_get_due_in(a->timer) > delay)
+        schedule(a, delay);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the device-to-container map of the kubelet's PodResources v1 socket fresh. The last good
+// map stays in use when the kubelet is away; it is asked again with back-off. The kubelet allows
+// 100 List calls a second for all its clients together: ours come at the interval, and sooner, but
+// at most once a second, when a process has turned up that the map may not know yet.
+#pragma once
+
+#include "exporter/device_map.h"
+
+#include <uv.h>
+
+struct attribution_config {
+    const char *socket; // path
+    int64_t interval_ns;
+    const char *const *extra_resources;
+    size_t n_extra_resources;
+    void (*on_change)(void *arg); // the map or the replica counts are others now
+    void *arg;
+};
+
+struct attribution_status {
+    bool up;             // the last call was answered
+    const char *problem; // why not; "" when up or not yet asked
+    uint64_t ok, failed; // List calls
+    int64_t last_ok_ns;  // gs_mono_ns, 0: never
+};
+
+struct attribution;
+
+// Strings are borrowed.
+struct gs_error *attribution_new(uv_loop_t *loop, const struct attribution_config *cfg,
+                                 struct attribution **ret);
+void attribution_free(struct attribution *a);
+const struct device_map *attribution_map(const struct attribution *a);           // NULL: none yet
+const struct device_replicas *attribution_replicas(const struct attribution *a); // NULL: unknown
+struct attribution_status attribution_status(const struct attribution *a);
+void attribution_poke(struct attribution *a); // ask again soon

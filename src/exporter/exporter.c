@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/exporter.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "exporter/render.h"
+#include "net/http_server.h"
+
+#include <inttypes.h>
+
+#define STUCK_DEFAULT_NS (10 * GS_NS_PER_SEC)
+#define METRICS_TYPE     "text/plain; version=0.0.4; charset=utf-8"
+enum { WATCH_MS = 1000 };
+
+struct exporter {
+    struct exporter_config cfg;
+    struct http_server *server;
+    struct sampler *sampler;
+    struct attribution *attribution; // NULL: not asked for
+    uv_timer_t *watch;               // own allocation: closes later than we go
+    struct sample *sample;           // NULL: none yet, or NVML fails as a whole
+    char *problem;                   // why there is none; NULL: none
+    bool opened, simulated, was_stuck;
+    uint64_t samples, failures;
+    uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
+    struct gs_buf body;      // of /metrics; the first gpu_len bytes are of sample and map
+    size_t gpu_len;
+    bool dirty; // sample or map are newer than the body
+};
+
+static bool is_stuck(const struct exporter *e, int64_t now)
+{
+    int64_t since = sampler_busy_since_ns(e->sampler);
+    return since && now - since > e->cfg.stuck_after_ns;
+}
+
+// What is older is left out: repeating it would look like a measurement.
+static bool is_fresh(const struct exporter *e, int64_t now)
+{
+    return e->sample && !is_stuck(e, now) &&
+           now - e->sample->mono_ns <= e->cfg.stuck_after_ns + e->cfg.interval_ns;
+}
+
+static struct render_self self_of(const struct exporter *e, struct attribution_status *status)
+{
+    int64_t now = gs_mono_ns();
+    if (e->attribution)
+        *status = attribution_status(e->attribution);
+    return (struct render_self){
+        .sample = e->sample,
+        .simulated = e->simulated,
+        .has_opened = e->opened,
+        .fresh = is_fresh(e, now),
+        .stuck = is_stuck(e, now),
+        .samples = e->samples,
+        .failures = e->failures,
+        .now_ns = now,
+        .attribution = e->attribution ? status : NULL,
+    };
+}
+
+// --- pages ---
+
+static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
+{
+    if (is_stuck(e, gs_mono_ns()))
+        http_reply_text(x, 503, "the driver does not return from a call\n");
+    else if (e->problem)
+        http_reply_text(x, 503, "%s\n", e->problem);
+    else if (e->sample)
+        http_reply_text(x, 503, "the last sample is too old\n");
+    else
+        http_reply_text(x, 503, "no sample yet\n");
+}
+
+static void handle_metrics(struct exporter *e, struct http_exchange *x)
+{
+    if (!e->samples && !e->failures) {
+        reply_unavailable(e, x);
+        return;
+    }
+    if (e->dirty) {
+        const struct render_names names = {e->cfg.hostname_label, e->cfg.hostname,
+                                           e->cfg.node_name};
+        gs_buf_clear(&e->body);
+        if (e->sample)
+            render_gpus(&names, e->sample, attribution_map(e->attribution),
+                        attribution_replicas(e->attribution), &e->body);
+        e->gpu_len = e->body.len;
+        e->dirty = false;
+    }
+    struct attribution_status status;
+    struct render_self self = self_of(e, &status);
+    e->body.len = e->gpu_len; // what tells of ages is new in each reply
+    render_self(&self, &e->body);
+    struct gs_slice text = gs_buf_slice(&e->body);
+    if (!self.fresh)
+        text = gs_slice_make(text.data + e->gpu_len, text.len - e->gpu_len);
+    http_reply(x, 200, METRICS_TYPE, text);
+}
+
+static void handle_health(struct exporter *e, struct http_exchange *x)
+{
+    if (is_fresh(e, gs_mono_ns()))
+        http_reply_text(x, 200, "OK");
+    else
+        reply_unavailable(e, x);
+}
+
+static void handle_index(struct exporter *e, struct http_exchange *x)
+{
+    struct attribution_status status;
+    struct render_self self = self_of(e, &status);
+    GS_AUTO_BUF struct gs_buf page = {0};
+    render_index(&self, &page);
+    http_reply(x, 200, "text/html; charset=utf-8", gs_buf_slice(&page));
+}
+
+void exporter_handle(void *exporter, struct http_exchange *x)
+{
+    static const struct {
+        const char *path;
+        void (*handle)(struct exporter *e, struct http_exchange *x);
+    } pages[] = {
+        {"/metrics", handle_metrics},
+        {"/health", handle_health},
+        {"/healthz", handle_health},
+        {"/", handle_index},
+    };
+    http_add_header(x, "X-Content-Type-Options", "nosniff");
+    for (size_t i = 0; i < GS_ARRAY_LEN(pages); i++) {
+        if (gs_streq(http_path(x), pages[i].path)) {
+            pages[i].handle(exporter, x);
+            return;
+        }
+    }
+    http_reply_text(x, 404, "404 page not found\n");
+}
+
+// --- what arrives ---
+
+static void take_failure(struct exporter *e, struct gs_error *err, bool opened)
+{
+    e->failures++;
+    if (!opened && !e->opened && !e->samples) {
+        e->cfg.on_open_failed(e->cfg.arg, err);
+        return;
+    }
+    if (!gs_streq(e->problem, gs_error_message(err)))
+        gs_err("exporter", "%s; no GPU metrics until it works again", gs_error_message(err));
+    free(e->problem);
+    e->problem = gs_strdup(gs_error_message(err));
+    gs_error_free(err);
+    sample_free(e->sample);
+    e->sample = NULL;
+}
+
+static void poke_for_new_processes(struct exporter *e)
+{
+    uint64_t seen = e->sample->resolved[OWNER_POD] + e->sample->resolved[OWNER_HOST];
+    if (e->attribution && seen != e->processes_seen)
+        attribution_poke(e->attribution);
+    e->processes_seen = seen;
+}
+
+static void take_sample(struct exporter *e, struct sample *s)
+{
+    if (e->problem)
+        gs_info("exporter", "NVML works again");
+    free(e->problem);
+    e->problem = NULL;
+    sample_free(e->sample);
+    e->sample = s;
+    e->opened = true;
+    e->simulated = s->gpus->simulated;
+    poke_for_new_processes(e);
+    if (e->samples++ == 0 && e->cfg.on_ready)
+        e->cfg.on_ready(e->cfg.arg, s->gpus);
+}
+
+static void on_sample(void *arg, struct sample *s, struct gs_error *err, bool opened)
+{
+    struct exporter *e = arg;
+    e->dirty = true;
+    if (err)
+        take_failure(e, err, opened);
+    else
+        take_sample(e, s);
+}
+
+static void on_map_change(void *arg)
+{
+    struct exporter *e = arg;
+    e->dirty = true;
+}
+
+static void on_watch(uv_timer_t *t)
+{
+    struct exporter *e = t->data;
+    bool stuck = is_stuck(e, gs_mono_ns());
+    if (stuck && !e->was_stuck)
+        gs_err("exporter",
+               "a driver call has not returned for %" PRId64
+               " s; GPU metrics are left out until it does",
+               e->cfg.stuck_after_ns / GS_NS_PER_SEC);
+    else if (!stuck && e->was_stuck)
+        gs_info("exporter", "the driver answers again");
+    e->was_stuck = stuck;
+}
+
+// --- life ---
+
+static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
+{
+    if (!e->cfg.podresources_socket)
+        return NULL;
+    struct attribution_config cfg = {
+        .socket = e->cfg.podresources_socket,
+        .interval_ns = e->cfg.podresources_interval_ns,
+        .extra_resources = e->cfg.extra_resources,
+        .n_extra_resources = e->cfg.n_extra_resources,
+        .on_change = on_map_change,
+        .arg = e,
+    };
+    return attribution_new(loop, &cfg, &e->attribution);
+}
+
+static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
+{
+    struct sampler_config cfg = {
+        .backend = e->cfg.backend,
+        .interval_ns = e->cfg.interval_ns,
+        .owners.proc = e->cfg.proc,
+        .on_sample = on_sample,
+        .arg = e,
+    };
+    return sampler_start(loop, &cfg, &e->sampler);
+}
+
+static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
+{
+    if (!e->cfg.address)
+        return NULL;
+    struct http_server_config cfg = {
+        .address = e->cfg.address,
+        .port = e->cfg.port,
+        .max_body = 64 * 1024,
+        .max_connections = 128,
+    };
+    return http_server_start(loop, &cfg, exporter_handle, e, &e->server);
+}
+
+struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
+                                struct exporter **ret)
+{
+    struct exporter *e = gs_alloc(sizeof(*e));
+    e->cfg = *cfg;
+    if (!e->cfg.stuck_after_ns)
+        e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
+    e->watch = gs_alloc(sizeof(*e->watch));
+    uv_timer_init(loop, e->watch);
+    e->watch->data = e;
+    uv_timer_start(e->watch, on_watch, WATCH_MS, WATCH_MS);
+    // The sampler first: the pages ask it for its state.
+    struct gs_error *err = start_sampler(e, loop);
+    if (!err)
+        err = start_attribution(e, loop);
+    if (!err)
+        err = start_server(e, loop);
+    if (err) {
+        exporter_stop(e);
+        return err;
+    }
+    *ret = e;
+    return NULL;
+}
+
+uint16_t exporter_port(const struct exporter *e)
+{
+    return e->server ? http_server_port(e->server) : 0;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+bool exporter_stop(struct exporter *e)
+{
+    if (!e)
+        return true;
+    http_server_stop(e->server);
+    attribution_free(e->attribution);
+    uv_close((uv_handle_t *)e->watch, free_handle);
+    bool ended = sampler_stop(e->sampler);
+    sample_free(e->sample);
+    gs_buf_finish(&e->body);
+    free(e->problem);
+    free(e);
+    return ended;
+}

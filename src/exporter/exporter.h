@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU exporter: sampler, attribution and HTTP pages on one loop. /metrics is rendered once for
+// each sample or change of the map, however often it is scraped.
+#pragma once
+
+#include "gpu/gpu.h"
+#include "net/http.h"
+
+#include <uv.h>
+
+struct exporter_config {
+    // "", "127.0.0.1" …; NULL: no server, for who mounts exporter_handle elsewhere.
+    const char *address;
+    uint16_t port; // 0: any free one
+    struct gpu_backend_config backend;
+    int64_t interval_ns;        // between passes
+    int64_t stuck_after_ns;     // a pass that takes longer counts as stuck; 0: 10 s
+    const char *hostname_label; // "hostname" or "Hostname"; NULL: none
+    const char *hostname;
+    const char *node_name;
+    const char *podresources_socket; // NULL: no attribution
+    int64_t podresources_interval_ns;
+    const char *const *extra_resources;
+    size_t n_extra_resources;
+    const char *proc; // NULL: "/proc"
+    // The first sample is there.
+    void (*on_ready)(void *arg, const struct gpu_snapshot *first);
+    // The library could not be opened: nothing will ever be sampled. err is the callee's.
+    void (*on_open_failed)(void *arg, struct gs_error *err);
+    void *arg;
+};
+
+struct exporter;
+
+// Strings are borrowed. Answers at once, with 503 until the first sample.
+struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
+                                struct exporter **ret);
+uint16_t exporter_port(const struct exporter *e);
+// An http_handler: /, /metrics, /health, /healthz.
+void exporter_handle(void *exporter, struct http_exchange *x);
+// False when a driver call hangs: then the process must end by _exit(), for exit() would wait in
+// the driver's destructors. NULL is fine.
+bool exporter_stop(struct exporter *e);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the exporter tells about itself, and the page for people.
+#include "exporter/render.h"
+
+#include "base/clock.h"
+#include "metrics/write.h"
+
+#include <stdio.h>
+
+static void family(struct gs_buf *out, const char *name, enum metrics_type type, const char *help)
+{
+    metrics_write_family(out, name, type, help);
+}
+
+static void single(struct gs_buf *out, const char *name, enum metrics_type type, const char *help,
+                   double value)
+{
+    family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
+static struct metrics_label label(const char *name, const char *value)
+{
+    return (struct metrics_label){gs_slice_of(name), gs_slice_of(value)};
+}
+
+static void render_build(const struct render_self *self, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_build_info";
+    struct metrics_label labels[] = {
+        label("version", GPUSCALE_VERSION),
+        label("simulated", self->simulated ? "true" : "false"),
+    };
+    family(out, name, METRICS_GAUGE, "Version, and whether the GPUs are simulated.");
+    metrics_write_sample(out, name, labels, self->has_opened ? 2 : 1, 1);
+    if (self->has_opened)
+        single(out, "gpuscale_exporter_simulated", METRICS_GAUGE,
+               "1 when the GPUs of this page are simulated.", self->simulated);
+}
+
+static void render_sampling(const struct render_self *self, struct gs_buf *out)
+{
+    single(out, "gpuscale_exporter_samples_total", METRICS_COUNTER,
+           "Sampling passes that gave a result.", (double)self->samples);
+    single(out, "gpuscale_exporter_sample_failures_total", METRICS_COUNTER,
+           "Sampling passes in which NVML as a whole failed.", (double)self->failures);
+    single(out, "gpuscale_exporter_sampler_stuck", METRICS_GAUGE,
+           "1 while the driver does not return from a call.", self->stuck);
+    if (!self->sample)
+        return;
+    single(out, "gpuscale_exporter_sample_age_seconds", METRICS_GAUGE,
+           "Time since the last sampling pass ended.",
+           (double)(self->now_ns - self->sample->mono_ns) / (double)GS_NS_PER_SEC);
+    single(out, "gpuscale_exporter_sample_duration_seconds", METRICS_GAUGE,
+           "How long the last sampling pass took.", (double)self->sample->gpus->duration_us / 1e6);
+}
+
+static void render_lost(const struct gpu_snapshot *g, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_gpu_lost";
+    if (!g->n_devices)
+        return;
+    family(out, name, METRICS_GAUGE, "1 when the driver has lost the GPU.");
+    for (size_t i = 0; i < g->n_devices; i++) {
+        char index[16];
+        snprintf(index, sizeof(index), "%u", g->devices[i].index);
+        struct metrics_label labels[] = {label("gpu", index), label("UUID", g->devices[i].uuid)};
+        metrics_write_sample(out, name, labels, 2, g->devices[i].lost);
+    }
+}
+
+static void render_errors(const struct gpu_snapshot *g, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_nvml_errors_total";
+    if (!g->n_errors)
+        return;
+    family(out, name, METRICS_COUNTER, "NVML calls that failed, by call and return code.");
+    for (size_t i = 0; i < g->n_errors; i++) {
+        const struct gpu_call_errors *e = &g->errors[i];
+        char code[16];
+        snprintf(code, sizeof(code), "%d", e->code);
+        struct metrics_label labels[] = {
+            label("call", e->call),
+            label("code", code),
+            label("error", gpu_nvml_error_name(e->code)),
+        };
+        metrics_write_sample(out, name, labels, 3, (double)e->count);
+    }
+}
+
+static void render_attributions(const struct sample *s, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_attributions_total";
+    family(out, name, METRICS_COUNTER, "Processes looked up in /proc, by what was found.");
+    for (int k = 0; k < OWNER_KINDS; k++) {
+        struct metrics_label l = label("result", owner_kind_name(k));
+        metrics_write_sample(out, name, &l, 1, (double)s->resolved[k]);
+    }
+}
+
+static void render_podresources(const struct render_self *self, struct gs_buf *out)
+{
+    const struct attribution_status *a = self->attribution;
+    single(out, "gpuscale_exporter_podresources_up", METRICS_GAUGE,
+           "1 when the kubelet answered the last PodResources call.", a->up);
+    static const char name[] = "gpuscale_exporter_podresources_calls_total";
+    family(out, name, METRICS_COUNTER, "PodResources List calls, by result.");
+    struct metrics_label ok = label("result", "ok"), failed = label("result", "failed");
+    metrics_write_sample(out, name, &ok, 1, (double)a->ok);
+    metrics_write_sample(out, name, &failed, 1, (double)a->failed);
+    if (a->last_ok_ns)
+        single(out, "gpuscale_exporter_podresources_age_seconds", METRICS_GAUGE,
+               "Age of the device-to-container map.",
+               (double)(self->now_ns - a->last_ok_ns) / (double)GS_NS_PER_SEC);
+}
+
+void render_self(const struct render_self *self, struct gs_buf *out)
+{
+    render_build(self, out);
+    render_sampling(self, out);
+    if (self->sample) {
+        render_lost(self->sample->gpus, out);
+        render_errors(self->sample->gpus, out);
+        render_attributions(self->sample, out);
+    }
+    if (self->attribution)
+        render_podresources(self, out);
+}
+
+// --- page ---
+
+static void add_html(struct gs_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            gs_buf_add_str(out, "&lt;");
+        else if (*text == '>')
+            gs_buf_add_str(out, "&gt;");
+        else if (*text == '&')
+            gs_buf_add_str(out, "&amp;");
+        else if (*text == '"')
+            gs_buf_add_str(out, "&quot;");
+        else
+            gs_buf_add_char(out, *text);
+    }
+}
+
+static void index_device(const struct gpu_device *d, struct gs_buf *out)
+{
+    gs_buf_addf(out, "<h2>GPU %u: ", d->index);
+    add_html(out, d->name);
+    gs_buf_add_str(out, "</h2>\n<p>");
+    add_html(out, d->uuid);
+    gs_buf_add_str(out, d->lost ? " is lost.</p>\n" : "</p>\n");
+    if (d->lost)
+        return;
+    gs_buf_add_str(out, "<ul>\n");
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        if (d->fields[f].validity != GPU_VALID)
+            gs_buf_addf(out, "<li>%s: %s</li>\n", gpu_field_name(f),
+                        gpu_validity_text(d->fields[f].validity));
+    gs_buf_add_str(out, "</ul>\n");
+}
+
+void render_index(const struct render_self *self, struct gs_buf *out)
+{
+    gs_buf_add_str(out,
+                   "<!DOCTYPE html>\n<html lang=\"en\"><head><title>GPU Exporter</title></head>"
+                   "<body>\n<h1>GPU Exporter</h1>\n");
+    if (self->simulated)
+        gs_buf_add_str(out,
+                       "<p><strong>SIMULATED: no value here comes from a real GPU.</strong></p>\n");
+    gs_buf_add_str(out,
+                   "<p><a href=\"./metrics\">Metrics</a> <a href=\"./health\">Health</a></p>\n");
+    if (self->stuck)
+        gs_buf_add_str(out, "<p>The driver does not return from a call.</p>\n");
+    if (self->attribution && !self->attribution->up && self->attribution->problem[0]) {
+        gs_buf_add_str(out, "<p>No answer from PodResources: ");
+        add_html(out, self->attribution->problem);
+        gs_buf_add_str(out, "</p>\n");
+    }
+    if (self->sample) {
+        gs_buf_add_str(out, "<p>Fields that are absent, and why:</p>\n");
+        for (size_t i = 0; i < self->sample->gpus->n_devices; i++)
+            index_device(&self->sample->gpus->devices[i], out);
+    }
+    gs_buf_add_str(out, "</body></html>\n");
+}

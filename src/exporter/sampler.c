@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/sampler.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#define STOP_WAIT_NS (500 * GS_NS_PER_MS)
+
+struct sampler {
+    // The loop's.
+    uv_async_t async;
+    pthread_t thread;
+    struct sampler_config cfg; // constant while the thread runs
+
+    // Under the lock.
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // stopping, ended
+    bool stopping, ended;
+    bool opened; // the library is open
+    int64_t busy_since_ns;
+    struct sample *sample; // handed over, not yet taken; a newer one replaces it
+    struct gs_error *error;
+
+    // The thread's.
+    struct gpu_backend *backend;
+    struct owner_cache *owners;
+};
+
+void sample_free(struct sample *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; s->gpus && s->owners && i < s->gpus->n_devices; i++)
+        free(s->owners[i]);
+    free(s->owners);
+    gpu_snapshot_free(s->gpus);
+    free(s);
+}
+
+// --- thread ---
+
+static struct gs_error *open_backend(struct sampler *s)
+{
+    if (s->backend)
+        return NULL;
+    return gpu_backend_open(&s->cfg.backend, &s->backend);
+}
+
+static void find_owners(struct sampler *s, struct sample *sample)
+{
+    const struct gpu_snapshot *g = sample->gpus;
+    sample->owners = gs_alloc_array(g->n_devices ? g->n_devices : 1, sizeof(*sample->owners));
+    owner_cache_begin(s->owners);
+    for (size_t i = 0; i < g->n_devices; i++) {
+        const struct gpu_device *d = &g->devices[i];
+        if (!d->n_processes)
+            continue;
+        sample->owners[i] = gs_alloc_array(d->n_processes, sizeof(**sample->owners));
+        for (size_t k = 0; k < d->n_processes; k++)
+            sample->owners[i][k] = *owner_lookup(s->owners, d->processes[k].pid);
+    }
+    owner_cache_end(s->owners);
+    memcpy(sample->resolved, owner_cache_resolved(s->owners), sizeof(sample->resolved));
+}
+
+static struct gs_error *take_sample(struct sampler *s, struct sample **ret)
+{
+    struct gs_error *err = open_backend(s);
+    if (err)
+        return err;
+    struct gpu_snapshot *gpus = NULL;
+    err = gpu_backend_sample(s->backend, &gpus);
+    if (err)
+        return err;
+    struct sample *sample = gs_alloc(sizeof(*sample));
+    sample->gpus = gpus;
+    find_owners(s, sample);
+    sample->mono_ns = gs_mono_ns();
+    *ret = sample;
+    return NULL;
+}
+
+static void set_busy(struct sampler *s, int64_t since_ns)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy_since_ns = since_ns;
+    pthread_mutex_unlock(&s->lock);
+}
+
+// The async handle may be closed once `stopping` is set: it is only touched under the lock.
+static void hand_over(struct sampler *s, struct sample *sample, struct gs_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy_since_ns = 0;
+    if (s->stopping) {
+        sample_free(sample);
+        gs_error_free(err);
+    } else {
+        sample_free(s->sample);
+        gs_error_free(s->error);
+        s->sample = sample;
+        s->error = err;
+        s->opened = s->backend != NULL;
+        uv_async_send(&s->async);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+// Sleeps to the time; false when it is time to end.
+static bool sleep_until(struct sampler *s, int64_t mono_ns)
+{
+    struct timespec at = {mono_ns / GS_NS_PER_SEC, mono_ns % GS_NS_PER_SEC};
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping && gs_mono_ns() < mono_ns)
+        pthread_cond_timedwait(&s->changed, &s->lock, &at);
+    bool go_on = !s->stopping;
+    pthread_mutex_unlock(&s->lock);
+    return go_on;
+}
+
+static void *sampler_main(void *arg)
+{
+    struct sampler *s = arg;
+    int64_t next = gs_mono_ns();
+    do {
+        set_busy(s, gs_mono_ns());
+        struct sample *sample = NULL;
+        struct gs_error *err = take_sample(s, &sample);
+        hand_over(s, sample, err);
+        // A steady beat; what a long pass has missed is skipped and not made up for.
+        int64_t now = gs_mono_ns();
+        next += s->cfg.interval_ns;
+        if (next < now)
+            next = now + s->cfg.interval_ns - (now - next) % s->cfg.interval_ns;
+    } while (sleep_until(s, next));
+    gpu_backend_close(s->backend);
+    owner_cache_free(s->owners);
+    pthread_mutex_lock(&s->lock);
+    s->ended = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+// --- loop ---
+
+static void on_async(uv_async_t *async)
+{
+    struct sampler *s = GS_CONTAINER_OF(async, struct sampler, async);
+    pthread_mutex_lock(&s->lock);
+    struct sample *sample = GS_TAKE(s->sample);
+    struct gs_error *err = GS_TAKE(s->error);
+    bool opened = s->opened;
+    pthread_mutex_unlock(&s->lock);
+    if (sample || err)
+        s->cfg.on_sample(s->cfg.arg, sample, err, opened);
+}
+
+static void init_sync(struct sampler *s)
+{
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void sampler_free(struct sampler *s)
+{
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    sample_free(s->sample);
+    gs_error_free(s->error);
+    free((char *)s->cfg.backend.library);
+    free(s);
+}
+
+// Signals are the loop's.
+static int start_thread(struct sampler *s)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&s->thread, NULL, sampler_main, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+static void free_on_close(uv_handle_t *h)
+{
+    sampler_free(GS_CONTAINER_OF((uv_async_t *)h, struct sampler, async));
+}
+
+struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
+                               struct sampler **ret)
+{
+    struct sampler *s = gs_alloc(sizeof(*s));
+    s->cfg = *cfg;
+    s->cfg.backend.library = gs_strdup(cfg->backend.library);
+    init_sync(s);
+    int rc = uv_async_init(loop, &s->async, on_async);
+    if (rc < 0) {
+        sampler_free(s);
+        return gs_error_new(GS_EIO, "sampler: %s", uv_strerror(rc));
+    }
+    s->owners = owner_cache_new(&cfg->owners);
+    rc = start_thread(s);
+    if (rc) {
+        owner_cache_free(s->owners);
+        uv_close((uv_handle_t *)&s->async, free_on_close);
+        return gs_error_errno(rc, "starting the sampler thread");
+    }
+    *ret = s;
+    return NULL;
+}
+
+int64_t sampler_busy_since_ns(struct sampler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int64_t since = s->busy_since_ns;
+    pthread_mutex_unlock(&s->lock);
+    return since;
+}
+
+static bool wait_ended(struct sampler *s)
+{
+    int64_t deadline = gs_mono_ns() + STOP_WAIT_NS;
+    struct timespec at = {deadline / GS_NS_PER_SEC, deadline % GS_NS_PER_SEC};
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_broadcast(&s->changed);
+    while (!s->ended && gs_mono_ns() < deadline)
+        pthread_cond_timedwait(&s->changed, &s->lock, &at);
+    bool ended = s->ended;
+    pthread_mutex_unlock(&s->lock);
+    return ended;
+}
+
+static void leave_behind(uv_handle_t *h)
+{
+    (void)h; // the thread still uses the memory around the handle
+}
+
+bool sampler_stop(struct sampler *s)
+{
+    if (!s)
+        return true;
+    bool ended = wait_ended(s);
+    if (ended) {
+        pthread_join(s->thread, NULL);
+        uv_close((uv_handle_t *)&s->async, free_on_close);
+    } else {
+        pthread_detach(s->thread);
+        uv_close((uv_handle_t *)&s->async, leave_behind);
+    }
+    return ended;
+}

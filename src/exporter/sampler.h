@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples the GPUs on a thread of its own, so that a driver call that hangs stops nothing else.
+// What the thread hands over is immutable and then belongs to the loop. One lock, held for a few
+// loads and stores on either side, never over a driver call.
+#pragma once
+
+#include "exporter/owner.h"
+#include "gpu/gpu.h"
+
+#include <uv.h>
+
+struct sample {
+    struct gpu_snapshot *gpus;
+    struct owner **owners;          // [device][process], as in gpus->devices[].processes
+    int64_t mono_ns;                // when the pass ended
+    uint64_t resolved[OWNER_KINDS]; // processes looked up in /proc so far
+};
+void sample_free(struct sample *s);
+GS_DEFINE_CLEANUP(struct sample *, sample_free)
+
+struct sampler_config {
+    struct gpu_backend_config backend; // strings are copied
+    int64_t interval_ns;
+    struct owner_config owners;
+    // On the loop. Exactly one of the two is NULL; both are the callee's then. The first failure,
+    // when no library could be opened, is told with `opened` false.
+    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err, bool opened);
+    void *arg;
+};
+
+struct sampler;
+
+struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
+                               struct sampler **ret);
+// Since when the thread is inside a pass (or the opening); 0 when it is not.
+int64_t sampler_busy_since_ns(struct sampler *s);
+// Ends the thread. When it does not come back from the driver in half a second it is left behind
+// with its memory and false is returned: then the process must end by _exit(). No callback
+// afterwards.
+bool sampler_stop(struct sampler *s);

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "exporter/owner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define UID_DASH  "0123abcd-1111-2222-3333-444455556666"
+#define UID_UNDER "0123abcd_1111_2222_3333_444455556666"
+#define CID       "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccdddddddddddddddd"
+#define HASH      "0123456789abcdef0123456789abcdef"
+
+static void check_cgroup(const char *text, const char *uid, const char *cid)
+{
+    struct owner o = {0};
+    bool found = owner_parse_cgroup(gs_slice_of(text), &o);
+    assert_int_equal(found, uid != NULL);
+    assert_string_equal(o.pod_uid, uid ? uid : "");
+    assert_string_equal(o.container_id, cid ? cid : "");
+}
+
+static void cgroup_paths_of_all_runtimes(void **state)
+{
+    check_cgroup("0::/kubepods/burstable/pod" UID_DASH "/" CID "\n", UID_DASH, CID);
+    check_cgroup("0::/kubepods/pod" UID_DASH "/" CID "\n", UID_DASH, CID);
+    check_cgroup("0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_UNDER
+                 ".slice/cri-containerd-" CID ".scope\n",
+                 UID_DASH, CID);
+    check_cgroup("0::/kubepods.slice/kubepods-pod" UID_UNDER ".slice/crio-" CID
+                 ".scope/container\n",
+                 UID_DASH, CID);
+    check_cgroup("12:pids:/system.slice/containerd.service/kubepods-burstable-pod" UID_UNDER
+                 ".slice:cri-containerd:" CID "\n",
+                 UID_DASH, CID);
+    check_cgroup("0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_UNDER
+                 ".slice/cri-containerd-" CID ".scope",
+                 UID_DASH, CID);
+    // From another cgroup namespace; hybrid; a static pod.
+    check_cgroup("0::/../../kubepods-pod" UID_UNDER ".slice/" CID "\n", UID_DASH, CID);
+    check_cgroup("2:cpu:/\n1:name=systemd:/kubepods/pod" UID_DASH "/" CID "\n0::/\n", UID_DASH,
+                 CID);
+    check_cgroup("0::/kubepods/burstable/pod" HASH "/" CID "\n", HASH, CID);
+    // In a nested container the inner one counts.
+    check_cgroup("0::/docker/" HASH HASH "/kubelet/kubepods/pod" UID_DASH "/" CID "\n", UID_DASH,
+                 CID);
+}
+
+static void cgroup_paths_that_are_no_pod(void **state)
+{
+    check_cgroup("", NULL, NULL);
+    check_cgroup("0::/\n", NULL, NULL);
+    check_cgroup("garbage\n::\n:\n", NULL, NULL);
+    check_cgroup("0::/docker/" CID "\n", NULL, NULL);
+    check_cgroup("0::/system.slice/podman.service\n", NULL, NULL);
+    check_cgroup("0::/kubepods/pod0123\n", NULL, NULL);
+    check_cgroup("0::/user.slice/tripod" UID_DASH "\n", NULL, NULL);
+}
+
+static void environment_of_local_pods(void **state)
+{
+    static const char env[] = "A=1\0GPUSCALE_POD_UID=u1\0GPUSCALE_POD_NAME=web-0\0"
+                              "GPUSCALE_POD_NAMESPACE=default\0GPUSCALE_CONTAINER_NAME=main\0";
+    struct owner o = {.process_name = "python3"};
+    assert_true(owner_parse_environ(gs_slice_make(env, sizeof(env) - 1), &o));
+    assert_int_equal(o.kind, OWNER_POD);
+    assert_string_equal(o.pod, "web-0");
+    assert_string_equal(o.namespace_name, "default");
+    assert_string_equal(o.container, "main");
+    assert_string_equal(o.process_name, "python3");
+
+    struct owner none = {0};
+    assert_false(owner_parse_environ(GS_SLICE("GPUSCALE_POD_NAME=web-0"), &none));
+    assert_false(owner_parse_environ(GS_SLICE(""), &none));
+    assert_int_equal(none.kind, OWNER_GONE);
+}
+
+static void environment_too_long_is_cut(void **state)
+{
+    char env[2000];
+    int n = snprintf(env, sizeof(env),
+                     "GPUSCALE_POD_UID=u%cGPUSCALE_POD_NAMESPACE=n%cGPUSCALE_POD_NAME=", 0, 0);
+    memset(env + n, 'x', sizeof(env) - (size_t)n);
+    struct owner o = {0};
+    assert_true(owner_parse_environ(gs_slice_make(env, sizeof(env)), &o));
+    assert_int_equal(strlen(o.pod), OWNER_NAME_SIZE - 1);
+}
+
+// --- a /proc of our own ---
+
+struct tree {
+    char root[64];
+    struct owner_cache *cache;
+};
+
+static void write_file(const struct tree *t, const char *content, size_t len, const char *path)
+{
+    GS_AUTO_FREE char *full = gs_format("%s/%s", t->root, path);
+    GS_AUTO_FREE char *dir = gs_strdup(full);
+    *strrchr(dir, '/') = '\0';
+    assert_null(gs_mkdir_p(dir, 0700));
+    assert_null(gs_file_write_atomic(full, 0600, gs_slice_make(content, len)));
+}
+
+#define WRITE(t, path, content) write_file((t), (content), sizeof(content) - 1, (path))
+
+static void write_stat(const struct tree *t, int pid, const char *name, int start)
+{
+    GS_AUTO_FREE char *path = gs_format("%d/stat", pid);
+    GS_AUTO_FREE char *text =
+        gs_format("%d (%s) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, name, start);
+    write_file(t, text, strlen(text), path);
+}
+
+static int tree_setup(void **state)
+{
+    struct tree *t = gs_alloc(sizeof(*t));
+    strcpy(t->root, "/tmp/gpuscale-owner-XXXXXX");
+    assert_non_null(mkdtemp(t->root));
+    GS_AUTO_FREE char *containers = gs_format("%s/containers", t->root);
+    GS_AUTO_FREE char *pods = gs_format("%s/pods", t->root);
+    struct owner_config cfg = {t->root, containers, pods};
+    t->cache = owner_cache_new(&cfg);
+    *state = t;
+    return 0;
+}
+
+static int tree_teardown(void **state)
+{
+    struct tree *t = *state;
+    owner_cache_free(t->cache);
+    GS_AUTO_FREE char *command = gs_format("rm -rf %s", t->root);
+    int rc = system(command);
+    free(t);
+    return rc;
+}
+
+static struct owner lookup(struct tree *t, uint32_t pid)
+{
+    owner_cache_begin(t->cache);
+    struct owner o = *owner_lookup(t->cache, pid);
+    owner_cache_end(t->cache);
+    return o;
+}
+
+static void names_come_from_the_kubelets_logs(void **state)
+{
+    struct tree *t = *state;
+    write_stat(t, 42, "a (b) c", 7);
+    WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
+    struct owner o = lookup(t, 42);
+    assert_int_equal(o.kind, OWNER_POD);
+    assert_string_equal(o.process_name, "a (b) c");
+    assert_string_equal(o.pod, "");
+
+    WRITE(t, "pods/team-a_web-0_" UID_DASH "/x", "");
+    o = lookup(t, 42); // the names may come after the process
+    assert_string_equal(o.pod, "web-0");
+    assert_string_equal(o.namespace_name, "team-a");
+    assert_string_equal(o.container, "");
+
+    write_stat(t, 43, "x", 8);
+    WRITE(t, "43/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
+    WRITE(t, "containers/web-0_team-a_main-" CID ".log", "");
+    o = lookup(t, 43);
+    assert_string_equal(o.pod, "web-0");
+    assert_string_equal(o.namespace_name, "team-a");
+    assert_string_equal(o.container, "main");
+}
+
+static void the_cgroup_beats_the_environment(void **state)
+{
+    struct tree *t = *state;
+    write_stat(t, 42, "x", 7);
+    WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
+    WRITE(t, "42/environ",
+          "GPUSCALE_POD_UID=u\0GPUSCALE_POD_NAME=liar\0GPUSCALE_POD_NAMESPACE=kube-system\0");
+    struct owner o = lookup(t, 42);
+    assert_string_equal(o.pod_uid, UID_DASH);
+    assert_string_equal(o.pod, "");
+}
+
+static void a_reused_pid_is_somebody_else(void **state)
+{
+    struct tree *t = *state;
+    write_stat(t, 42, "x", 7);
+    WRITE(t, "42/cgroup", "0::/\n");
+    WRITE(t, "42/environ", "GPUSCALE_POD_UID=u\0GPUSCALE_POD_NAME=one\0GPUSCALE_POD_NAMESPACE=n\0");
+    assert_string_equal(lookup(t, 42).pod, "one");
+    WRITE(t, "42/environ", "GPUSCALE_POD_UID=u\0GPUSCALE_POD_NAME=two\0GPUSCALE_POD_NAMESPACE=n\0");
+    assert_string_equal(lookup(t, 42).pod, "one"); // from the cache
+    write_stat(t, 42, "x", 8);
+    assert_string_equal(lookup(t, 42).pod, "two");
+    const uint64_t *resolved = owner_cache_resolved(t->cache);
+    assert_int_equal(resolved[OWNER_POD], 2);
+}
+
+static void kinds(void **state)
+{
+    struct tree *t = *state;
+    assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+    write_stat(t, 42, "x", 7);
+    WRITE(t, "42/cgroup", "0::/\n");
+    WRITE(t, "42/environ", "HOME=/\0");
+    assert_int_equal(lookup(t, 42).kind, OWNER_HOST);
+    write_stat(t, 43, "x", 7);
+    GS_AUTO_FREE char *dir = gs_format("%s/43/environ", t->root);
+    assert_int_equal(mkdir(dir, 0700), 0); // reading it fails
+    assert_int_equal(lookup(t, 43).kind, OWNER_UNREADABLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cgroup_paths_of_all_runtimes),
+        cmocka_unit_test(cgroup_paths_that_are_no_pod),
+        cmocka_unit_test(environment_of_local_pods),
+        cmocka_unit_test(environment_too_long_is_cut),
+        cmocka_unit_test_setup_teardown(names_come_from_the_kubelets_logs, tree_setup,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(the_cgroup_beats_the_environment, tree_setup,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(a_reused_pid_is_somebody_else, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(kinds, tree_setup, tree_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "exporter/render.h"
+#include "metrics/parse.h"
+#include "podresources_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct render_names names = {"hostname", "n1", "node-1"};
+
+struct fixture {
+    struct sample *sample;
+    struct device_map *map;
+    struct device_replicas *replicas;
+    struct gs_buf text;
+};
+
+static struct gpu_value integer(int64_t v)
+{
+    return (struct gpu_value){.validity = GPU_VALID, .i = v};
+}
+
+static void set_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    f->sample = gs_alloc(sizeof(*f->sample));
+    struct gpu_snapshot *g = f->sample->gpus = gs_alloc(sizeof(*g));
+    set_text(g->driver_version, sizeof(g->driver_version), "570.1");
+    g->n_devices = 2;
+    g->devices = gs_alloc_array(2, sizeof(*g->devices));
+    f->sample->owners = gs_alloc_array(2, sizeof(*f->sample->owners));
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gpu_device *d = &g->devices[i];
+        d->index = i;
+        d->has_minor = true;
+        d->minor = i;
+        d->memory_total = (uint64_t)16 << 30;
+        snprintf(d->uuid, sizeof(d->uuid), "GPU-%u", i + 1);
+        snprintf(d->pci_bus_id, sizeof(d->pci_bus_id), "00000000:%02X:00.0", 0x3b + i);
+        set_text(d->name, sizeof(d->name), "NVIDIA H100");
+        for (int k = 0; k < GPU_F_COUNT; k++)
+            d->fields[k].validity = GPU_NOT_SUPPORTED;
+        d->fields[GPU_F_GPU_TEMP] = integer(41 + i);
+        d->fields[GPU_F_POWER_USAGE] =
+            (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = 70.123};
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    sample_free(f->sample);
+    device_map_free(f->map);
+    device_replicas_free(f->replicas);
+    gs_buf_finish(&f->text);
+    free(f);
+    return 0;
+}
+
+static void give(struct fixture *f, const struct pod_row *rows, size_t n)
+{
+    GS_AUTO_BUF struct gs_buf bytes = {0};
+    pack_list(rows, n, &bytes);
+    device_map_free(f->map);
+    f->map = NULL;
+    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &f->map));
+}
+
+static struct owner *add_process(struct fixture *f, size_t gpu, uint32_t pid, uint32_t sm,
+                                 uint64_t mib)
+{
+    struct gpu_device *d = &f->sample->gpus->devices[gpu];
+    size_t n = d->n_processes++;
+    d->processes_valid = true;
+    d->processes = gs_realloc_array(d->processes, n + 1, sizeof(*d->processes));
+    d->processes[n] = (struct gpu_process){
+        .pid = pid,
+        .has_memory = true,
+        .has_util = true,
+        .memory_bytes = mib << 20,
+        .sm_util = sm,
+        .gpu_instance = GPU_NO_INSTANCE,
+        .compute = true,
+    };
+    f->sample->owners[gpu] =
+        gs_realloc_array(f->sample->owners[gpu], n + 1, sizeof(**f->sample->owners));
+    struct owner *o = &f->sample->owners[gpu][n];
+    *o = (struct owner){.kind = OWNER_HOST};
+    set_text(o->process_name, sizeof(o->process_name), "python3");
+    return o;
+}
+
+static void of_pod(struct owner *o, const char *ns, const char *pod, const char *container)
+{
+    o->kind = OWNER_POD;
+    set_text(o->namespace_name, sizeof(o->namespace_name), ns);
+    set_text(o->pod, sizeof(o->pod), pod);
+    set_text(o->container, sizeof(o->container), container);
+}
+
+static bool count(void *arg, const struct metrics_sample *s)
+{
+    ++*(size_t *)arg;
+    return true;
+}
+
+// Renders; what comes out must be readable by our own scraper.
+static const char *text(struct fixture *f)
+{
+    gs_buf_clear(&f->text);
+    render_gpus(&names, f->sample, f->map, f->replicas, &f->text);
+    size_t n = 0;
+    struct gs_error *err = metrics_parse_text(gs_buf_slice(&f->text), NULL, count, &n);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+    return f->text.data ? f->text.data : "";
+}
+
+static void assert_has(const char *page, const char *line)
+{
+    if (!strstr(page, line))
+        fail_msg("\"%s\" is not in:\n%s", line, page);
+}
+
+static void assert_has_not(const char *page, const char *part)
+{
+    if (strstr(page, part))
+        fail_msg("\"%s\" is in:\n%s", part, page);
+}
+
+static void page_as_dcgm_exporter_writes_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
+    give(f, rows, 1);
+    const char *want =
+        "# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).\n"
+        "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n"
+        "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",pci_bus_id=\"00000000:3B:00.0\","
+        "device=\"nvidia0\",modelName=\"NVIDIA H100\",hostname=\"n1\","
+        "DCGM_FI_DRIVER_VERSION=\"570.1\",container=\"c\",namespace=\"ns\",pod=\"p\"} 41\n"
+        "DCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"GPU-2\",pci_bus_id=\"00000000:3C:00.0\","
+        "device=\"nvidia1\",modelName=\"NVIDIA H100\",hostname=\"n1\","
+        "DCGM_FI_DRIVER_VERSION=\"570.1\"} 42\n"
+        "# HELP DCGM_FI_DEV_POWER_USAGE Power draw (in W).\n"
+        "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n";
+    const char *page = text(f);
+    assert_memory_equal(page, want, strlen(want));
+    assert_has(page, "} 70.123000\n");
+    assert_has(page,
+               "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{AllocateMode=\"exclusive\","
+               "ContainerName=\"c\",NamespaceName=\"ns\",NodeName=\"node-1\",PodName=\"p\","
+               "UUID=\"GPU-1\",device=\"nvidia0\",gpu=\"0\",modelName=\"NVIDIA H100\"} 16384\n");
+}
+
+static void absent_is_not_zero(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_device *d = f->sample->gpus->devices;
+    for (int v = GPU_UNKNOWN; v <= GPU_FAILED; v++) {
+        if (v == GPU_VALID)
+            continue;
+        d[0].fields[GPU_F_GPU_UTIL].validity = d[1].fields[GPU_F_GPU_UTIL].validity = v;
+        assert_has_not(text(f), "DCGM_FI_DEV_GPU_UTIL"); // and no header either
+    }
+    d[1].fields[GPU_F_GPU_UTIL] = integer(0);
+    assert_has(text(f), "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\"");
+}
+
+static void families_are_in_the_order_of_their_ids(void **state)
+{
+    struct fixture *f = *state;
+    for (int k = 0; k < GPU_F_COUNT; k++)
+        f->sample->gpus->devices[0].fields[k] = integer(k);
+    const char *at = text(f);
+    int last = 0;
+    for (int k = 0; k < GPU_F_COUNT; k++) {
+        assert_true(gpu_field_info(k)->id > last);
+        last = gpu_field_info(k)->id;
+        char header[128];
+        snprintf(header, sizeof(header), "# TYPE %s %s\n", gpu_field_name(k),
+                 gpu_field_info(k)->type);
+        at = strstr(at, header);
+        assert_non_null(at);
+    }
+}
+
+static void label_values_are_escaped(void **state)
+{
+    struct fixture *f = *state;
+    set_text(f->sample->gpus->devices[0].name, 96, "A \"quoted\"\\ name\nover two lines");
+    assert_has(text(f), "modelName=\"A \\\"quoted\\\"\\\\ name\\nover two lines\"");
+}
+
+static void shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {
+        {"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"},
+        {"ns", "b", "c", "nvidia.com/gpu", "GPU-1::1"},
+    };
+    give(f, rows, 2);
+    of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
+    of_pod(add_process(f, 0, 12, 20, 200), "ns", "b", "c");
+    const char *page = text(f);
+    assert_has_not(page, "pod=\"");
+    assert_has(page, "DCGM_CUSTOM_PROCESS_SM_UTIL{AllocateMode=\"share\",ContainerName=\"c\","
+                     "NamespaceName=\"ns\",NodeName=\"node-1\",PodName=\"a\",ProcessId=\"11\","
+                     "ProcessName=\"python3\",ProcessType=\"C\",UUID=\"GPU-1\",device=\"nvidia0\","
+                     "gpu=\"0\",modelName=\"NVIDIA H100\"} 60\n");
+    assert_has(page, "PodName=\"b\",ProcessId=\"12\"");
+    // It is not known how many shares there are.
+    assert_has_not(page, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED");
+
+    GS_AUTO_BUF struct gs_buf bytes = {0};
+    pack_allocatable("nvidia.com/gpu", "GPU-1::0 GPU-1::1 GPU-1::2 GPU-1::3", &bytes);
+    assert_null(device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &f->replicas));
+    assert_has(text(f), "PodName=\"b\",UUID=\"GPU-1\",device=\"nvidia0\",gpu=\"0\","
+                        "modelName=\"NVIDIA H100\"} 4096\n");
+}
+
+static void processes_of_nobody(void **state)
+{
+    struct fixture *f = *state;
+    add_process(f, 0, 11, 5, 1); // of the host
+    add_process(f, 0, 12, 5, 1)->kind = OWNER_GONE;
+    of_pod(add_process(f, 1, 13, 5, 1), "ns", "thief", "c"); // in a pod that was given no GPU
+    const char *page = text(f);
+    assert_has(page, "SM_UTIL{AllocateMode=\"none\",NodeName=\"node-1\",ProcessId=\"11\"");
+    assert_has_not(page, "ProcessId=\"12\"");
+    assert_has(page, "SM_UTIL{AllocateMode=\"none\",ContainerName=\"c\",NamespaceName=\"ns\","
+                     "NodeName=\"node-1\",PodName=\"thief\",ProcessId=\"13\"");
+}
+
+static void nameless_processes_belong_to_who_alone_holds_the_gpu(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {
+        {"ns", "alone", "c", "nvidia.com/gpu", "GPU-1"},
+        {"ns", "one", "c", "nvidia.com/gpu", "GPU-2::0"},
+        {"ns", "two", "c", "nvidia.com/gpu", "GPU-2::1"},
+    };
+    give(f, rows, 3);
+    add_process(f, 0, 11, 5, 1)->kind = OWNER_POD;                     // the UID is known, no name
+    *add_process(f, 0, 12, 6, 1) = (struct owner){.kind = OWNER_GONE}; // no hostPID
+    add_process(f, 1, 13, 7, 1)->kind = OWNER_GONE;
+    add_process(f, 1, 14, 8, 1)->kind = OWNER_POD;
+    const char *page = text(f);
+    assert_has(page, "PodName=\"alone\",ProcessId=\"11\"");
+    assert_has(page, "PodName=\"alone\",ProcessId=\"12\",ProcessType");
+    assert_has_not(page, "ProcessId=\"13\"");
+    assert_has(page, "AllocateMode=\"none\",NodeName=\"node-1\",ProcessId=\"14\"");
+}
+
+static void values_that_a_process_lacks(void **state)
+{
+    struct fixture *f = *state;
+    add_process(f, 0, 11, 5, 1);
+    f->sample->gpus->devices[0].processes[0].has_util = false;
+    assert_has_not(text(f), "PROCESS_SM_UTIL");
+    assert_has(text(f), "PROCESS_MEM_USED");
+    f->sample->gpus->devices[0].processes[0].has_util = true;
+    f->sample->gpus->devices[0].processes[0].has_memory = false;
+    assert_has(text(f), "PROCESS_SM_UTIL");
+    assert_has_not(text(f), "PROCESS_MEM_USED");
+}
+
+static void mig_devices_stand_for_their_gpu(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    d->n_instances = 2;
+    d->instances = gs_alloc_array(2, sizeof(*d->instances));
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gpu_instance *in = &d->instances[i];
+        in->gpu_instance_id = 7 + i;
+        in->memory_total = (uint64_t)5 << 30;
+        snprintf(in->uuid, sizeof(in->uuid), "MIG-%u", i);
+        set_text(in->profile, sizeof(in->profile), "1g.5gb");
+        in->fb_used = integer(100 + i);
+    }
+    d->fields[GPU_F_FB_USED] = integer(999);
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/mig-1g.5gb", "MIG-1"}};
+    give(f, rows, 1);
+    of_pod(add_process(f, 0, 11, 5, 1), "ns", "p", "c");
+    d->processes[0].gpu_instance = 8;
+    const char *page = text(f);
+    assert_has(page, "modelName=\"NVIDIA H100\",GPU_I_PROFILE=\"1g.5gb\",GPU_I_ID=\"7\","
+                     "hostname=\"n1\",DCGM_FI_DRIVER_VERSION=\"570.1\"} 100\n");
+    assert_has(page, "GPU_I_ID=\"8\",hostname=\"n1\",DCGM_FI_DRIVER_VERSION=\"570.1\","
+                     "container=\"c\",namespace=\"ns\",pod=\"p\"} 101\n");
+    assert_has_not(page, "} 999\n");
+    assert_has(page, "PROCESS_MEM_USED{AllocateMode=\"exclusive\",ContainerName=\"c\","
+                     "GPU_I_ID=\"8\",GPU_I_PROFILE=\"1g.5gb\",NamespaceName=\"ns\"");
+    assert_has(page, "MEM_ALLOCATED{AllocateMode=\"exclusive\"");
+    assert_has(page, "} 5120\n");
+}
+
+static void xid_in_words(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
+    give(f, rows, 1);
+    f->sample->gpus->devices[0].fields[GPU_F_XID_ERRORS] = integer(79);
+    f->sample->gpus->devices[1].fields[GPU_F_XID_ERRORS] = integer(0);
+    const char *page = text(f);
+    assert_has(page, ",container=\"c\",err_code=\"79\",err_msg=\"GPU has fallen off the bus\","
+                     "namespace=\"ns\",pod=\"p\"} 79\n");
+    assert_has(page, ",err_code=\"0\",err_msg=\"No Error\"} 0\n");
+    assert_string_equal(render_xid_text(123456), "Unknown Error");
+}
+
+static void host_name_labels(void **state)
+{
+    struct fixture *f = *state;
+    const struct render_names old = {"Hostname", "n1", "n1"}, none = {NULL, "n1", "n1"};
+    render_gpus(&old, f->sample, NULL, NULL, &f->text);
+    assert_has(f->text.data, ",Hostname=\"n1\",");
+    gs_buf_clear(&f->text);
+    render_gpus(&none, f->sample, NULL, NULL, &f->text);
+    assert_has_not(f->text.data, "ostname=");
+}
+
+static void self_metrics(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_call_errors *errors = gs_alloc(sizeof(*errors));
+    *errors = (struct gpu_call_errors){"nvmlDeviceGetPowerUsage", 15, 3};
+    f->sample->gpus->errors = errors;
+    f->sample->gpus->n_errors = 1;
+    f->sample->gpus->devices[1].lost = true;
+    f->sample->gpus->duration_us = 2500;
+    f->sample->mono_ns = 1000000000;
+    struct attribution_status status = {.up = true, .ok = 4, .problem = ""};
+    struct render_self self = {
+        .sample = f->sample,
+        .simulated = true,
+        .has_opened = true,
+        .fresh = true,
+        .now_ns = 1500000000,
+        .attribution = &status,
+    };
+    render_self(&self, &f->text);
+    size_t n = 0;
+    assert_null(metrics_parse_text(gs_buf_slice(&f->text), NULL, count, &n));
+    const char *page = f->text.data;
+    assert_has(page, "simulated=\"true\"} 1\n");
+    assert_has(page, "gpuscale_exporter_simulated 1\n");
+    assert_has(page, "gpuscale_exporter_sample_age_seconds 0.5\n");
+    assert_has(page, "gpuscale_exporter_sample_duration_seconds 0.0025\n");
+    assert_has(page, "gpuscale_exporter_gpu_lost{gpu=\"1\",UUID=\"GPU-2\"} 1\n");
+    assert_has(page, "gpuscale_exporter_nvml_errors_total{call=\"nvmlDeviceGetPowerUsage\","
+                     "code=\"15\",error=\"GPU_IS_LOST\"} 3\n");
+    assert_has(page, "gpuscale_exporter_podresources_up 1\n");
+    assert_has(page, "gpuscale_exporter_attributions_total{result=\"pod\"} 0\n");
+
+    gs_buf_clear(&f->text);
+    set_text(f->sample->gpus->devices[0].name, 96, "<script>");
+    render_index(&self, &f->text);
+    assert_has(f->text.data, "SIMULATED");
+    assert_has(f->text.data, "&lt;script&gt;");
+    assert_has(f->text.data, "DCGM_FI_DEV_FB_USED: not supported");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(page_as_dcgm_exporter_writes_it),
+        TEST(absent_is_not_zero),
+        TEST(families_are_in_the_order_of_their_ids),
+        TEST(label_values_are_escaped),
+        TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
+        TEST(processes_of_nobody),
+        TEST(nameless_processes_belong_to_who_alone_holds_the_gpu),
+        TEST(values_that_a_process_lacks),
+        TEST(mig_devices_stand_for_their_gpu),
+        TEST(xid_in_words),
+        TEST(host_name_labels),
+        TEST(self_metrics),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -93,8 +93,7 @@ TYPE(success_policy_rule, BATCH "SuccessPolicyRule", F_STRING("succeededIndexes"
      F_INT32("succeededCount"));
 TYPE(success_policy, BATCH "SuccessPolicy", F_LIST("rules", success_policy_rule, REQUIRED));
 TYPE(job_scheduling_configuration, BATCH "JobSchedulingConfiguration", F_ANY("schedulingPolicy"),
-     F_ANY("schedulingConstraints"), F_ANY("disruptionMode"),
-     F_LIST_OF("resourceClaims", ANY));
+     F_ANY("schedulingConstraints"), F_ANY("disruptionMode"), F_LIST_OF("resourceClaims", ANY));
 TYPE(job_spec, BATCH "JobSpec", F_INT32("parallelism"), F_INT32("completions"),
      F_INT64("activeDeadlineSeconds"), F_OBJECT("podFailurePolicy", pod_failure_policy),
      F_OBJECT("successPolicy", success_policy), F_INT32("backoffLimit"),
@@ -127,3 +126,6 @@ TYPE(cron_job_status, BATCH "CronJobStatus", F_LIST("active", object_reference),
 SHARED_TYPE(cron_job, BATCH "CronJob", F_STRING("apiVersion"), F_STRING("kind"),
             F_OBJECT("metadata", object_meta), F_OBJECT("spec", cron_job_spec),
             F_OBJECT("status", cron_job_status));
+SHARED_TYPE(controller_revision, APPS "ControllerRevision", F_STRING("apiVersion"),
+            F_STRING("kind"), F_OBJECT("metadata", object_meta), F_ANY("data", REQUIRED),
+            F_INT64("revision"));

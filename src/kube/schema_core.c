@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/v1: Services, Endpoints, Nodes, Namespaces, ConfigMaps, Secrets, Events.
+// core/v1: what is neither Pod nor volume.
 #include "kube/schema_tables.h"
 
 #define CORE "io.k8s.api.core.v1."
@@ -119,3 +119,34 @@ TYPE(topology_selector_label_requirement, CORE "TopologySelectorLabelRequirement
      F_STRING("key", REQUIRED), F_LIST_OF("values", STRING, REQUIRED));
 SHARED_TYPE(topology_selector_term, CORE "TopologySelectorTerm",
             F_LIST("matchLabelExpressions", topology_selector_label_requirement));
+TYPE(limit_range_item, CORE "LimitRangeItem", F_STRING("type", REQUIRED), F_MAP_OF("max", QUANTITY),
+     F_MAP_OF("min", QUANTITY), F_MAP_OF("default", QUANTITY), F_MAP_OF("defaultRequest", QUANTITY),
+     F_MAP_OF("maxLimitRequestRatio", QUANTITY));
+TYPE(limit_range_spec, CORE "LimitRangeSpec", F_LIST("limits", limit_range_item, REQUIRED));
+SHARED_TYPE(limit_range, CORE "LimitRange", F_STRING("apiVersion"), F_STRING("kind"),
+            F_OBJECT("metadata", object_meta), F_OBJECT("spec", limit_range_spec));
+TYPE(scoped_resource_selector_requirement, CORE "ScopedResourceSelectorRequirement",
+     F_STRING("scopeName", REQUIRED), F_STRING("operator", REQUIRED), F_LIST_OF("values", STRING));
+TYPE(scope_selector, CORE "ScopeSelector",
+     F_LIST("matchExpressions", scoped_resource_selector_requirement));
+TYPE(resource_quota_spec, CORE "ResourceQuotaSpec", F_MAP_OF("hard", QUANTITY),
+     F_LIST_OF("scopes", STRING), F_OBJECT("scopeSelector", scope_selector));
+TYPE(resource_quota_status, CORE "ResourceQuotaStatus", F_MAP_OF("hard", QUANTITY),
+     F_MAP_OF("used", QUANTITY));
+SHARED_TYPE(resource_quota, CORE "ResourceQuota", F_STRING("apiVersion"), F_STRING("kind"),
+            F_OBJECT("metadata", object_meta), F_OBJECT("spec", resource_quota_spec),
+            F_OBJECT("status", resource_quota_status));
+TYPE(replication_controller_spec, CORE "ReplicationControllerSpec", F_INT32("replicas"),
+     F_INT32("minReadySeconds"), F_MAP_OF("selector", STRING),
+     F_OBJECT("template", pod_template_spec));
+TYPE(replication_controller_condition, CORE "ReplicationControllerCondition",
+     F_STRING("type", REQUIRED), F_STRING("status", REQUIRED), F_TIME("lastTransitionTime"),
+     F_STRING("reason"), F_STRING("message"));
+TYPE(replication_controller_status, CORE "ReplicationControllerStatus",
+     F_INT32("replicas", REQUIRED), F_INT32("fullyLabeledReplicas"), F_INT32("readyReplicas"),
+     F_INT32("availableReplicas"), F_INT64("observedGeneration"),
+     F_LIST("conditions", replication_controller_condition, BY("type")));
+SHARED_TYPE(replication_controller, CORE "ReplicationController", F_STRING("apiVersion"),
+            F_STRING("kind"), F_OBJECT("metadata", object_meta),
+            F_OBJECT("spec", replication_controller_spec),
+            F_OBJECT("status", replication_controller_status));

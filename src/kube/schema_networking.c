@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// networking.k8s.io/v1 and policy/v1.
+// networking.k8s.io/v1, policy/v1 and discovery.k8s.io/v1.
 #include "kube/schema_tables.h"
 
 #define NETWORKING "io.k8s.api.networking.v1."
+#define DISCOVERY  "io.k8s.api.discovery.v1."
 #define POLICY     "io.k8s.api.policy.v1."
 
 TYPE(service_backend_port, NETWORKING "ServiceBackendPort", F_STRING("name"), F_INT32("number"));
@@ -63,3 +64,18 @@ SHARED_TYPE(pod_disruption_budget, POLICY "PodDisruptionBudget", F_STRING("apiVe
             F_STRING("kind"), F_OBJECT("metadata", object_meta),
             F_OBJECT("spec", pod_disruption_budget_spec),
             F_OBJECT("status", pod_disruption_budget_status));
+TYPE(slice_endpoint_conditions, DISCOVERY "EndpointConditions", F_BOOL("ready"), F_BOOL("serving"),
+     F_BOOL("terminating"));
+TYPE(slice_for_zone, DISCOVERY "ForZone", F_STRING("name", REQUIRED));
+TYPE(slice_for_node, DISCOVERY "ForNode", F_STRING("name", REQUIRED));
+TYPE(slice_endpoint_hints, DISCOVERY "EndpointHints", F_LIST("forZones", slice_for_zone),
+     F_LIST("forNodes", slice_for_node));
+TYPE(slice_endpoint, DISCOVERY "Endpoint", F_LIST_OF("addresses", STRING, REQUIRED),
+     F_OBJECT("conditions", slice_endpoint_conditions), F_STRING("hostname"),
+     F_OBJECT("targetRef", object_reference), F_MAP_OF("deprecatedTopology", STRING),
+     F_STRING("nodeName"), F_STRING("zone"), F_OBJECT("hints", slice_endpoint_hints));
+TYPE(slice_endpoint_port, DISCOVERY "EndpointPort", F_STRING("name"), F_STRING("protocol"),
+     F_INT32("port"), F_STRING("appProtocol"));
+SHARED_TYPE(slice_endpoint_slice, DISCOVERY "EndpointSlice", F_STRING("apiVersion"),
+            F_STRING("kind"), F_OBJECT("metadata", object_meta), F_STRING("addressType", REQUIRED),
+            F_LIST("endpoints", slice_endpoint), F_LIST("ports", slice_endpoint_port));

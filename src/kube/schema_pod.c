@@ -109,7 +109,8 @@ TYPE(node_selector_requirement, CORE "NodeSelectorRequirement", F_STRING("key", 
 TYPE(node_selector_term, CORE "NodeSelectorTerm",
      F_LIST("matchExpressions", node_selector_requirement),
      F_LIST("matchFields", node_selector_requirement));
-TYPE(node_selector, CORE "NodeSelector", F_LIST("nodeSelectorTerms", node_selector_term, REQUIRED));
+SHARED_TYPE(node_selector, CORE "NodeSelector",
+            F_LIST("nodeSelectorTerms", node_selector_term, REQUIRED));
 TYPE(preferred_scheduling_term, CORE "PreferredSchedulingTerm", F_INT32("weight", REQUIRED),
      F_OBJECT("preference", node_selector_term, REQUIRED));
 TYPE(node_affinity, CORE "NodeAffinity",

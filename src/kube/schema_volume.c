@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/v1: volume sources and PersistentVolumeClaims.
+// core/v1: volume sources, PersistentVolumes and their claims.
 #include "kube/schema_tables.h"
 
 #define CORE "io.k8s.api.core.v1."
@@ -159,3 +159,72 @@ SHARED_TYPE(persistent_volume_claim, CORE "PersistentVolumeClaim", F_STRING("api
             F_STRING("kind"), F_OBJECT("metadata", object_meta),
             F_OBJECT("spec", persistent_volume_claim_spec),
             F_OBJECT("status", persistent_volume_claim_status));
+TYPE(glusterfs_persistent_volume_source, CORE "GlusterfsPersistentVolumeSource",
+     F_STRING("endpoints", REQUIRED), F_STRING("path", REQUIRED), F_BOOL("readOnly"),
+     F_STRING("endpointsNamespace"));
+TYPE(secret_reference, CORE "SecretReference", F_STRING("name"), F_STRING("namespace"));
+TYPE(rbd_persistent_volume_source, CORE "RBDPersistentVolumeSource",
+     F_LIST_OF("monitors", STRING, REQUIRED), F_STRING("image", REQUIRED), F_STRING("fsType"),
+     F_STRING("pool"), F_STRING("user"), F_STRING("keyring"),
+     F_OBJECT("secretRef", secret_reference), F_BOOL("readOnly"));
+TYPE(iscsi_persistent_volume_source, CORE "ISCSIPersistentVolumeSource",
+     F_STRING("targetPortal", REQUIRED), F_STRING("iqn", REQUIRED), F_INT32("lun", REQUIRED),
+     F_STRING("iscsiInterface"), F_STRING("fsType"), F_BOOL("readOnly"),
+     F_LIST_OF("portals", STRING), F_BOOL("chapAuthDiscovery"), F_BOOL("chapAuthSession"),
+     F_OBJECT("secretRef", secret_reference), F_STRING("initiatorName"));
+TYPE(cinder_persistent_volume_source, CORE "CinderPersistentVolumeSource",
+     F_STRING("volumeID", REQUIRED), F_STRING("fsType"), F_BOOL("readOnly"),
+     F_OBJECT("secretRef", secret_reference));
+TYPE(ceph_fs_persistent_volume_source, CORE "CephFSPersistentVolumeSource",
+     F_LIST_OF("monitors", STRING, REQUIRED), F_STRING("path"), F_STRING("user"),
+     F_STRING("secretFile"), F_OBJECT("secretRef", secret_reference), F_BOOL("readOnly"));
+TYPE(flex_persistent_volume_source, CORE "FlexPersistentVolumeSource", F_STRING("driver", REQUIRED),
+     F_STRING("fsType"), F_OBJECT("secretRef", secret_reference), F_BOOL("readOnly"),
+     F_MAP_OF("options", STRING));
+TYPE(azure_file_persistent_volume_source, CORE "AzureFilePersistentVolumeSource",
+     F_STRING("secretName", REQUIRED), F_STRING("shareName", REQUIRED), F_BOOL("readOnly"),
+     F_STRING("secretNamespace"));
+TYPE(scale_io_persistent_volume_source, CORE "ScaleIOPersistentVolumeSource",
+     F_STRING("gateway", REQUIRED), F_STRING("system", REQUIRED),
+     F_OBJECT("secretRef", secret_reference, REQUIRED), F_BOOL("sslEnabled"),
+     F_STRING("protectionDomain"), F_STRING("storagePool"), F_STRING("storageMode"),
+     F_STRING("volumeName"), F_STRING("fsType"), F_BOOL("readOnly"));
+TYPE(local_volume_source, CORE "LocalVolumeSource", F_STRING("path", REQUIRED), F_STRING("fsType"));
+TYPE(storage_os_persistent_volume_source, CORE "StorageOSPersistentVolumeSource",
+     F_STRING("volumeName"), F_STRING("volumeNamespace"), F_STRING("fsType"), F_BOOL("readOnly"),
+     F_OBJECT("secretRef", object_reference));
+TYPE(csi_persistent_volume_source, CORE "CSIPersistentVolumeSource", F_STRING("driver", REQUIRED),
+     F_STRING("volumeHandle", REQUIRED), F_BOOL("readOnly"), F_STRING("fsType"),
+     F_MAP_OF("volumeAttributes", STRING), F_OBJECT("controllerPublishSecretRef", secret_reference),
+     F_OBJECT("nodeStageSecretRef", secret_reference),
+     F_OBJECT("nodePublishSecretRef", secret_reference),
+     F_OBJECT("controllerExpandSecretRef", secret_reference),
+     F_OBJECT("nodeExpandSecretRef", secret_reference));
+TYPE(volume_node_affinity, CORE "VolumeNodeAffinity", F_OBJECT("required", node_selector));
+TYPE(persistent_volume_spec, CORE "PersistentVolumeSpec", F_MAP_OF("capacity", QUANTITY),
+     F_OBJECT("gcePersistentDisk", gce_persistent_disk_volume_source),
+     F_OBJECT("awsElasticBlockStore", aws_elastic_block_store_volume_source),
+     F_OBJECT("hostPath", host_path_volume_source),
+     F_OBJECT("glusterfs", glusterfs_persistent_volume_source), F_OBJECT("nfs", nfs_volume_source),
+     F_OBJECT("rbd", rbd_persistent_volume_source),
+     F_OBJECT("iscsi", iscsi_persistent_volume_source),
+     F_OBJECT("cinder", cinder_persistent_volume_source),
+     F_OBJECT("cephfs", ceph_fs_persistent_volume_source), F_OBJECT("fc", fc_volume_source),
+     F_OBJECT("flocker", flocker_volume_source),
+     F_OBJECT("flexVolume", flex_persistent_volume_source),
+     F_OBJECT("azureFile", azure_file_persistent_volume_source),
+     F_OBJECT("vsphereVolume", vsphere_virtual_disk_volume_source),
+     F_OBJECT("quobyte", quobyte_volume_source), F_OBJECT("azureDisk", azure_disk_volume_source),
+     F_OBJECT("photonPersistentDisk", photon_persistent_disk_volume_source),
+     F_OBJECT("portworxVolume", portworx_volume_source),
+     F_OBJECT("scaleIO", scale_io_persistent_volume_source), F_OBJECT("local", local_volume_source),
+     F_OBJECT("storageos", storage_os_persistent_volume_source),
+     F_OBJECT("csi", csi_persistent_volume_source), F_LIST_OF("accessModes", STRING),
+     F_OBJECT("claimRef", object_reference), F_STRING("persistentVolumeReclaimPolicy"),
+     F_STRING("storageClassName"), F_LIST_OF("mountOptions", STRING), F_STRING("volumeMode"),
+     F_OBJECT("nodeAffinity", volume_node_affinity), F_STRING("volumeAttributesClassName"));
+TYPE(persistent_volume_status, CORE "PersistentVolumeStatus", F_STRING("phase"),
+     F_STRING("message"), F_STRING("reason"), F_TIME("lastPhaseTransitionTime"));
+SHARED_TYPE(persistent_volume, CORE "PersistentVolume", F_STRING("apiVersion"), F_STRING("kind"),
+            F_OBJECT("metadata", object_meta), F_OBJECT("spec", persistent_volume_spec),
+            F_OBJECT("status", persistent_volume_status));

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/schema_openapi.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+#define QUANTITY_NAME "io.k8s.apimachinery.pkg.api.resource.Quantity"
+#define INTORSTR_NAME "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+#define TIME_NAME     "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
+
+// One document being made. The versions differ in where schemas live and how bodies are told.
+struct doc {
+    bool v3;
+    json_t *schemas, *paths;
+};
+
+static json_t *typed(const char *type, const char *format)
+{
+    json_t *s = json_object();
+    gs_json_set_str(s, "type", type);
+    gs_json_set_str(s, "format", format);
+    return s;
+}
+
+static json_t *reference(const struct doc *d, const char *name)
+{
+    json_t *s = json_object();
+    json_object_set_new(
+        s, "$ref", gs_json_strf("#/%s/%s", d->v3 ? "components/schemas" : "definitions", name));
+    return s;
+}
+
+static void add_type(struct doc *d, const struct kube_type *t);
+
+static json_t *named(struct doc *d, const char *name, const char *type, const char *format)
+{
+    if (!json_object_get(d->schemas, name))
+        json_object_set_new(d->schemas, name, typed(type, format));
+    return reference(d, name);
+}
+
+static json_t *value_schema(struct doc *d, enum kube_field_kind kind, const struct kube_field *f)
+{
+    json_t *s;
+    switch (kind) {
+    case KUBE_F_STRING:
+        return typed("string", NULL);
+    case KUBE_F_INT:
+        return typed("integer", "int32");
+    case KUBE_F_INT64:
+        return typed("integer", "int64");
+    case KUBE_F_NUMBER:
+        return typed("number", "double");
+    case KUBE_F_BOOL:
+        return typed("boolean", NULL);
+    case KUBE_F_BYTES:
+        return typed("string", "byte");
+    case KUBE_F_QUANTITY:
+        return named(d, QUANTITY_NAME, "string", NULL);
+    case KUBE_F_INTORSTR:
+        return named(d, INTORSTR_NAME, "string", "int-or-string");
+    case KUBE_F_TIME:
+        return named(d, TIME_NAME, "string", "date-time");
+    case KUBE_F_OBJECT:
+        add_type(d, f->type);
+        return reference(d, f->type->name);
+    case KUBE_F_LIST:
+        s = typed("array", NULL);
+        json_object_set_new(s, "items", value_schema(d, f->item, f));
+        return s;
+    case KUBE_F_MAP:
+        s = typed("object", NULL);
+        json_object_set_new(s, "additionalProperties", value_schema(d, f->item, f));
+        return s;
+    case KUBE_F_ANY:
+        break;
+    }
+    return json_object();
+}
+
+static json_t *field_schema(struct doc *d, const struct kube_field *f)
+{
+    json_t *s = value_schema(d, f->kind, f);
+    bool extended = f->doc || f->merge_key || f->retain_keys;
+    if (d->v3 && extended && json_object_get(s, "$ref")) {
+        // Beside a $ref of version 3 nothing else counts.
+        json_t *around = json_object();
+        json_object_set_new(around, "allOf", json_pack("[o]", s));
+        s = around;
+    }
+    gs_json_set_str(s, "description", f->doc);
+    if (f->merge_key && *f->merge_key)
+        gs_json_set_str(s, "x-kubernetes-patch-merge-key", f->merge_key);
+    if (f->merge_key || f->retain_keys)
+        gs_json_set_str(s, "x-kubernetes-patch-strategy",
+                        !f->merge_key     ? "retainKeys"
+                        : !f->retain_keys ? "merge"
+                                          : "merge,retainKeys");
+    return s;
+}
+
+static void add_type(struct doc *d, const struct kube_type *t)
+{
+    if (json_object_get(d->schemas, t->name))
+        return;
+    json_t *s = typed("object", NULL);
+    json_object_set_new(d->schemas, t->name, s);
+    json_t *properties = json_object();
+    json_t *required = json_array();
+    json_object_set_new(s, "properties", properties);
+    for (const struct kube_field *f = t->fields; f->name; f++) {
+        json_object_set_new(properties, f->name, field_schema(d, f));
+        if (f->required)
+            json_array_append_new(required, json_string(f->name));
+    }
+    if (json_array_size(required))
+        json_object_set(s, "required", required);
+    json_decref(required);
+}
+
+static json_t *group_version_kind(const struct kube_openapi_resource *r)
+{
+    return json_pack("{ssssss}", "group", r->group, "version", r->version, "kind", r->kind);
+}
+
+static char *api_version_of(const struct kube_openapi_resource *r)
+{
+    return gs_format("%s%s%s", r->group, *r->group ? "/" : "", r->version);
+}
+
+// Adds the resource's own schema; the name is the caller's.
+static char *add_resource_schema(struct doc *d, const struct kube_openapi_resource *r)
+{
+    GS_AUTO_FREE char *api_version = api_version_of(r);
+    const struct kube_type *t = kube_schema_find(api_version, r->kind);
+    char *name = t ? gs_strdup(t->name)
+                   : gs_format("%s.%s.%s", *r->group ? r->group : "core", r->version, r->kind);
+    if (t) {
+        add_type(d, t);
+    } else {
+        json_t *free_form = typed("object", NULL);
+        json_object_set_new(free_form, "x-kubernetes-preserve-unknown-fields", json_true());
+        json_object_set_new(d->schemas, name, free_form);
+    }
+    json_t *s = json_object_get(d->schemas, name);
+    const char *key = "x-kubernetes-group-version-kind";
+    if (!json_object_get(s, key))
+        json_object_set_new(s, key, json_array());
+    json_array_append_new(json_object_get(s, key), group_version_kind(r));
+    return name;
+}
+
+static json_t *parameter(const struct doc *d, const char *name, const char *in)
+{
+    json_t *p = json_object();
+    gs_json_set_str(p, "name", name);
+    gs_json_set_str(p, "in", in);
+    if (strcmp(in, "path") == 0)
+        json_object_set_new(p, "required", json_true());
+    if (d->v3)
+        json_object_set_new(p, "schema", typed("string", NULL));
+    else
+        gs_json_set_str(p, "type", "string");
+    return p;
+}
+
+struct operation {
+    const char *method, *action; // "patch", "patch"; "get", "list" …
+    const char *const *consumes; // NULL-terminated, or NULL without a body
+};
+
+static json_t *operation_of(const struct doc *d, const struct operation *op,
+                            const struct kube_openapi_resource *r, const char *schema)
+{
+    json_t *o = json_object();
+    json_t *parameters = json_array();
+    json_t *content = json_object();
+    json_t *consumes = json_array();
+    bool writes = strcmp(op->method, "get") != 0;
+    json_object_set_new(o, "operationId", gs_json_strf("%s_%s", op->action, r->plural));
+    if (writes)
+        json_array_append_new(parameters, parameter(d, "dryRun", "query"));
+    for (size_t i = 0; op->consumes && op->consumes[i]; i++) {
+        json_object_set_new(content, op->consumes[i],
+                            json_pack("{so}", "schema",
+                                      strcmp(op->method, "patch") == 0 ? typed("object", NULL)
+                                                                       : reference(d, schema)));
+        json_array_append_new(consumes, json_string(op->consumes[i]));
+    }
+    if (op->consumes)
+        json_array_append_new(parameters, parameter(d, "fieldValidation", "query"));
+    json_object_set_new(o, "parameters", parameters);
+    if (op->consumes && d->v3)
+        json_object_set_new(o, "requestBody", json_pack("{sO}", "content", content));
+    if (op->consumes && !d->v3)
+        json_object_set(o, "consumes", consumes);
+    json_object_set_new(o, "responses", json_pack("{s{ss}}", "200", "description", "OK"));
+    gs_json_set_str(o, "x-kubernetes-action", op->action);
+    json_object_set_new(o, "x-kubernetes-group-version-kind", group_version_kind(r));
+    json_decref(content);
+    json_decref(consumes);
+    return o;
+}
+
+static void add_path(struct doc *d, const struct kube_openapi_resource *r, const char *schema,
+                     bool item, const struct operation *ops, size_t n_ops)
+{
+    json_t *path = json_object();
+    json_t *parameters = json_array();
+    for (size_t i = 0; i < n_ops; i++)
+        json_object_set_new(path, ops[i].method, operation_of(d, &ops[i], r, schema));
+    if (item)
+        json_array_append_new(parameters, parameter(d, "name", "path"));
+    if (r->namespaced)
+        json_array_append_new(parameters, parameter(d, "namespace", "path"));
+    if (json_array_size(parameters))
+        json_object_set(path, "parameters", parameters);
+    json_decref(parameters);
+    GS_AUTO_FREE char *name =
+        gs_format("/%s%s/%s%s/%s%s", *r->group ? "apis/" : "api", r->group, r->version,
+                  r->namespaced ? "/namespaces/{namespace}" : "", r->plural, item ? "/{name}" : "");
+    json_object_set_new(d->paths, name, path);
+}
+
+static void add_resource(struct doc *d, const struct kube_openapi_resource *r)
+{
+    static const char *const bodies[] = {"application/json", "application/yaml", NULL};
+    static const char *const patches[] = {"application/json-patch+json",
+                                          "application/merge-patch+json",
+                                          "application/strategic-merge-patch+json", NULL};
+    static const char *const free_patches[] = {"application/json-patch+json",
+                                               "application/merge-patch+json", NULL};
+    GS_AUTO_FREE char *schema = add_resource_schema(d, r);
+    GS_AUTO_FREE char *api_version = api_version_of(r);
+    bool known = kube_schema_find(api_version, r->kind) != NULL;
+    const struct operation collection[] = {
+        {"get", "list", NULL},
+        {"post", "post", bodies},
+        {"delete", "deletecollection", NULL},
+    };
+    const struct operation item[] = {
+        {"get", "get", NULL},
+        {"put", "put", bodies},
+        {"patch", "patch", known ? patches : free_patches},
+        {"delete", "delete", NULL},
+    };
+    add_path(d, r, schema, false, collection, GS_ARRAY_LEN(collection));
+    add_path(d, r, schema, true, item, GS_ARRAY_LEN(item));
+}
+
+static json_t *info(void)
+{
+    return json_pack("{ssss}", "title", "gpuscale, the Kubernetes API of one machine", "version",
+                     GPUSCALE_VERSION);
+}
+
+json_t *kube_openapi_v3(const char *group, const char *version,
+                        const struct kube_openapi_resource *r, size_t n)
+{
+    struct doc d = {.v3 = true, .schemas = json_object(), .paths = json_object()};
+    for (size_t i = 0; i < n; i++)
+        if (gs_streq(r[i].group, group) && gs_streq(r[i].version, version))
+            add_resource(&d, &r[i]);
+    return json_pack("{sssosos{so}}", "openapi", "3.0.0", "info", info(), "paths", d.paths,
+                     "components", "schemas", d.schemas);
+}
+
+json_t *kube_openapi_v3_index(const struct kube_openapi_resource *r, size_t n)
+{
+    json_t *paths = json_object();
+    for (size_t i = 0; i < n; i++) {
+        GS_AUTO_FREE char *name =
+            gs_format("%s%s/%s", *r[i].group ? "apis/" : "api", r[i].group, r[i].version);
+        if (json_object_get(paths, name))
+            continue;
+        GS_AUTO_JSON json_t *document = kube_openapi_v3(r[i].group, r[i].version, r, n);
+        GS_AUTO_BUF struct gs_buf text = {0};
+        gs_json_dump(document, &text);
+        json_t *url =
+            gs_json_strf("/openapi/v3/%s?hash=%016" PRIX64, name, gs_hash(text.data, text.len));
+        json_object_set_new(paths, name, json_pack("{so}", "serverRelativeURL", url));
+    }
+    return json_pack("{so}", "paths", paths);
+}
+
+json_t *kube_openapi_v2(const struct kube_openapi_resource *r, size_t n)
+{
+    struct doc d = {.v3 = false, .schemas = json_object(), .paths = json_object()};
+    for (size_t i = 0; i < n; i++)
+        add_resource(&d, &r[i]);
+    return json_pack("{sssososo}", "swagger", "2.0", "info", info(), "paths", d.paths,
+                     "definitions", d.schemas);
+}

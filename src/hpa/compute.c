@@ -208,7 +208,7 @@ static void note_failure(struct hpa_pass *p, size_t i, struct gs_error *err, str
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
     struct hpa_metric_result *res = &p->out->metrics[i];
-    hpa_add_event(p->out, failure_reason(m->type), gs_error_message(err));
+    hpa_add_event(p->out, true, failure_reason(m->type), gs_error_message(err));
     // Half a result is none: nothing of a failed metric is shown.
     free(res->description);
     *res = (struct hpa_metric_result){.explanation =
@@ -244,10 +244,10 @@ static bool selector_usable(struct hpa_pass *p)
     } else {
         return true;
     }
-    hpa_add_event(p->out, event, message);
+    hpa_add_event(p->out, true, event, message);
     hpa_set_decision_condition(p->out, "ScalingActive", "False", reason, "%s",
                                condition ? condition : message);
-    hpa_add_event(p->out, "FailedComputeMetricsReplicas", message);
+    hpa_add_event(p->out, true, "FailedComputeMetricsReplicas", message);
     hpa_explain(p, "no scaling: %s", message);
     return false;
 }
@@ -259,7 +259,7 @@ static void report_failure(struct hpa_pass *p, size_t n_failed, const struct fai
                   p->spec->n_metrics, first->overall);
     hpa_set_decision_condition(p->out, "ScalingActive", "False", first->reason, "%s",
                                first->condition_message);
-    hpa_add_event(p->out, "FailedComputeMetricsReplicas", overall);
+    hpa_add_event(p->out, true, "FailedComputeMetricsReplicas", overall);
     if (n_failed < p->spec->n_metrics)
         hpa_explain(p, "no scaling down while a metric is missing: %s", first->overall);
     else

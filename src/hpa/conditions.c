@@ -28,11 +28,11 @@ void hpa_set_decision_condition(struct hpa_decision *d, const char *type, const 
     c->message = message;
 }
 
-void hpa_add_event(struct hpa_decision *d, const char *reason, const char *message)
+void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, const char *message)
 {
     d->events = gs_realloc_array(d->events, d->n_events + 1, sizeof(*d->events));
     d->events[d->n_events++] =
-        (struct hpa_event){.warning = true, .reason = reason, .message = gs_strdup(message)};
+        (struct hpa_event){.warning = warning, .reason = reason, .message = gs_strdup(message)};
 }
 
 void hpa_decision_finish(struct hpa_decision *d)

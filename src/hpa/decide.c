@@ -44,7 +44,7 @@ static void no_scale(struct hpa_pass *p)
 {
     const char *why = p->obs->scale_error ? p->obs->scale_error : "no scale was given";
     p->out->outcome = HPA_OUTCOME_NO_SCALE;
-    hpa_add_event(p->out, "FailedGetScale", why);
+    hpa_add_event(p->out, true, "FailedGetScale", why);
     hpa_set_decision_condition(
         p->out, "AbleToScale", "False", "FailedGetScale",
         "the HPA controller was unable to get the target's current scale: %s", why);
@@ -98,10 +98,27 @@ static void follow_metrics(struct hpa_pass *p)
     }
 }
 
+enum branch { BRANCH_NO_SCALE, BRANCH_DISABLED, BRANCH_ABOVE, BRANCH_BELOW, BRANCH_METRICS };
+
+static enum branch branch_of(const struct hpa_pass *p)
+{
+    int32_t current = p->obs->spec_replicas;
+    if (!p->obs->scale_found)
+        return BRANCH_NO_SCALE;
+    if (current == 0 && !computes_from_zero(p))
+        return BRANCH_DISABLED;
+    if (current > p->spec->max_replicas)
+        return BRANCH_ABOVE;
+    if (current != 0 && current < p->min_replicas)
+        return BRANCH_BELOW;
+    return BRANCH_METRICS;
+}
+
 static void decide(struct hpa_pass *p)
 {
     struct hpa_decision *d = p->out;
-    if (!p->obs->scale_found) {
+    enum branch branch = branch_of(p);
+    if (branch == BRANCH_NO_SCALE) {
         no_scale(p);
         return;
     }
@@ -109,16 +126,32 @@ static void decide(struct hpa_pass *p)
     hpa_set_decision_condition(d, "AbleToScale", "True", "SucceededGetScale",
                                "the HPA controller was able to get the target's current scale");
     hpa_history_seed(p->history, d->current, p->now_ms);
-    bool from_zero = d->current == 0 && computes_from_zero(p);
-    if (d->current == 0 && !from_zero)
+    if (branch == BRANCH_DISABLED)
         disabled(p);
-    else if (d->current > p->spec->max_replicas)
+    else if (branch == BRANCH_ABOVE)
         correct(p, p->spec->max_replicas, ABOVE_MAX);
-    else if (d->current < p->min_replicas && !from_zero)
+    else if (branch == BRANCH_BELOW)
         correct(p, p->min_replicas, BELOW_MIN);
     else
         follow_metrics(p);
     d->rescale = d->desired != d->current;
+}
+
+static struct hpa_pass make_pass(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                                 const struct hpa_config *cfg)
+{
+    struct hpa_pass pass = {
+        .spec = spec,
+        .obs = obs,
+        .cfg = cfg,
+        .min_replicas = spec->has_min ? spec->min_replicas : 1,
+        .tolerance = {cfg->tolerance, cfg->tolerance},
+    };
+    if (spec->down.has_tolerance)
+        pass.tolerance.down = spec->down.tolerance;
+    if (spec->up.has_tolerance)
+        pass.tolerance.up = spec->up.tolerance;
+    return pass;
 }
 
 void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
@@ -126,20 +159,54 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 struct hpa_decision *ret)
 {
     *ret = (struct hpa_decision){.proposal = -1, .decided_ms = now_ms, .reason = gs_strdup("")};
-    struct hpa_pass pass = {
-        .spec = spec,
-        .obs = obs,
-        .cfg = cfg,
-        .history = history,
-        .now_ms = now_ms,
-        .min_replicas = spec->has_min ? spec->min_replicas : 1,
-        .tolerance = {cfg->tolerance, cfg->tolerance},
-        .out = ret,
-    };
-    if (spec->down.has_tolerance)
-        pass.tolerance.down = spec->down.tolerance;
-    if (spec->up.has_tolerance)
-        pass.tolerance.up = spec->up.tolerance;
+    struct hpa_pass pass = make_pass(spec, obs, cfg);
+    pass.history = history;
+    pass.now_ms = now_ms;
+    pass.out = ret;
     decide(&pass);
     ret->explanation = gs_buf_take(&pass.explanation);
+}
+
+bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                       const struct hpa_config *cfg)
+{
+    struct hpa_pass pass = make_pass(spec, obs, cfg);
+    return branch_of(&pass) == BRANCH_METRICS && obs->selector && *obs->selector &&
+           !obs->selector_error && !obs->ambiguous_with;
+}
+
+static void note_zero(const struct hpa_spec *spec, const struct hpa_config *cfg,
+                      struct hpa_decision *d)
+{
+    if (!cfg->scale_to_zero) {
+        d->drop_scaled_to_zero = true;
+        return;
+    }
+    bool to_zero = d->current > 0 && d->desired == 0 && spec->has_min && spec->min_replicas == 0 &&
+                   has_outside_metric(spec);
+    hpa_set_decision_condition(d, "ScaledToZero", to_zero ? "True" : "False",
+                               to_zero ? "ScaledToZero" : "NotScaledToZero",
+                               to_zero ? "the HPA controller scaled the workload to zero"
+                                       : "the HPA controller did not scale the workload to zero");
+}
+
+void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
+                          const char *error, struct hpa_decision *d)
+{
+    GS_AUTO_FREE char *size = gs_format("New size: %d; reason: %s", d->desired, d->reason);
+    if (error) {
+        GS_AUTO_FREE char *message = gs_format("%s; error: %s", size, error);
+        d->write = HPA_WRITE_FAILED;
+        hpa_add_event(d, true, "FailedRescale", message);
+        hpa_set_decision_condition(d, "AbleToScale", "False", "FailedUpdateScale",
+                                   "the HPA controller was unable to update the target scale: %s",
+                                   error);
+        return;
+    }
+    d->write = HPA_WRITE_DONE;
+    hpa_set_decision_condition(d, "AbleToScale", "True", "SucceededRescale",
+                               "the HPA controller was able to update the target scale to %d",
+                               d->desired);
+    hpa_add_event(d, false, "SuccessfulRescale", size);
+    note_zero(spec, cfg, d);
 }

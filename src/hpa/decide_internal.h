@@ -109,7 +109,7 @@ int32_t hpa_normalize_behavior(struct hpa_pass *p, int32_t proposal);
 // Condition of that type in place, or a further one. type, status and reason are constants.
 void hpa_set_decision_condition(struct hpa_decision *d, const char *type, const char *status,
                                 const char *reason, const char *fmt, ...) GS_PRINTF(5, 6);
-void hpa_add_event(struct hpa_decision *d, const char *reason, const char *message);
+void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, const char *message);
 // Go's rendering of a LabelSelector pointer: "nil" or "&LabelSelector{…}".
 void hpa_format_selector(const json_t *selector, struct gs_buf *out);
 // Adds to the one line that says what held the result; parts are separated by "; ".

@@ -34,6 +34,14 @@ void hpa_history_free(struct hpa_history *h)
     free(h);
 }
 
+void hpa_history_shift(struct hpa_history *h, int64_t ms)
+{
+    struct records *lists[] = {&h->recommendations, &h->ups, &h->downs};
+    for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
+        for (size_t i = 0; i < lists[l]->len; i++)
+            lists[l]->items[i].at_ms += ms;
+}
+
 #define NO_SLOT SIZE_MAX
 
 static void store(struct records *r, size_t slot, int32_t count, int64_t at_ms)

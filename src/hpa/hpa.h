@@ -130,6 +130,8 @@ struct hpa_config hpa_config_default(void);
 struct hpa_history;
 struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
+// The wall clock was set by so much (not: time passed); what is remembered moves along.
+void hpa_history_shift(struct hpa_history *h, int64_t ms);
 void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from,
                         int32_t to, int64_t now_ms);
 
@@ -173,12 +175,23 @@ struct hpa_decision {
     size_t n_events;
     struct hpa_metric_result *metrics; // n_metrics entries when metrics were computed, else NULL
     size_t n_metrics;
+    enum { HPA_WRITE_NONE, HPA_WRITE_DONE, HPA_WRITE_FAILED } write; // of the scale, so far
     bool drop_scaled_to_zero; // remove that condition: the gate is off
     char *explanation; // what clamped it, in one line
     int64_t decided_ms;
 };
 void hpa_decision_finish(struct hpa_decision *d);
 
+// Whether hpa_decide() would look at the metrics: not at zero replicas, outside of the limits, or
+// without a usable selector. obs->metrics is not looked at.
+bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                       const struct hpa_config *cfg);
+
 void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret);
+
+// What follows from the scale write of a decision that rescales: condition, event, ScaledToZero.
+// error NULL: written. The caller calls hpa_history_scaled() beside it.
+void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
+                          const char *error, struct hpa_decision *d);

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which HPAs there are and when each is looked at. An HPA has one item with a timer of its own; its
+// passes start at fixed multiples of the sync period after the first, never two at a time.
+#include "hpa/controller.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "hpa/run.h"
+#include "kube/object.h"
+
+// A difference between wall clock and elapsed time that means that the clock was set.
+#define CLOCK_STEP_MS 1000
+
+struct hpa_controller {
+    struct hpa_run_env env;
+    struct hpa_controller_config cfg;
+    struct kube_cache *hpas;
+    struct gs_hmap *items; // "ns/name" to struct item
+    hpa_observer observer;
+    void *observer_arg;
+    bool started;
+};
+
+struct item {
+    struct hpa_controller *controller;
+    char *key;
+    json_t *object; // the newest
+    struct hpa_history *history;
+    struct hpa_run *run; // NULL between passes
+    bool again;          // the spec changed during the pass
+    uv_timer_t timer;
+    int64_t due_ns;                     // monotonic time of the next pass
+    int64_t seen_unix_ms, seen_mono_ms; // at the last pass
+};
+
+static void item_pass(struct item *i);
+
+// --- items ---
+static void item_closed(uv_handle_t *h)
+{
+    struct item *i = GS_CONTAINER_OF(h, struct item, timer);
+    free(i->key);
+    free(i);
+}
+
+static void item_free(void *value)
+{
+    struct item *i = value;
+    hpa_run_free(i->run);
+    hpa_history_free(i->history);
+    json_decref(i->object);
+    hpa_selectors_remove(i->controller->env.selectors, i->key);
+    i->run = NULL;
+    uv_close((uv_handle_t *)&i->timer, item_closed);
+}
+
+static void timer_fired(uv_timer_t *t)
+{
+    item_pass(GS_CONTAINER_OF(t, struct item, timer));
+}
+
+// Late passes do not shift the ones after them, and missed ones are not made up for.
+static void schedule_next(struct item *i)
+{
+    int64_t period_ns = i->controller->cfg.sync_period_ms * GS_NS_PER_MS, now_ns = gs_mono_ns();
+    i->due_ns += period_ns;
+    if (i->due_ns <= now_ns)
+        i->due_ns += (now_ns - i->due_ns) / period_ns * period_ns + period_ns;
+    int64_t wait_ms = (i->due_ns - now_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
+    uv_update_time(i->controller->env.loop);
+    uv_timer_start(&i->timer, timer_fired, (uint64_t)wait_ms, 0);
+}
+
+// The windows are about elapsed time: records move with a clock that was set.
+static void follow_clock(struct item *i)
+{
+    int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
+    int64_t step = (unix_ms - i->seen_unix_ms) - (mono_ms - i->seen_mono_ms);
+    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS))
+        hpa_history_shift(i->history, step);
+    i->seen_unix_ms = unix_ms;
+    i->seen_mono_ms = mono_ms;
+}
+
+static void pass_done(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    struct item *i = arg;
+    struct hpa_controller *c = i->controller;
+    if (d->rescale && d->write == HPA_WRITE_DONE)
+        gs_info("hpa", "%s: %d to %d replicas: %s", i->key, d->current, d->desired, d->reason);
+    if (c->observer)
+        c->observer(c->observer_arg, spec, d);
+    hpa_run_free(GS_TAKE(i->run));
+    if (i->again) {
+        i->again = false;
+        item_pass(i);
+    }
+}
+
+static void item_pass(struct item *i)
+{
+    // The timer runs on during a long pass, whose end comes before the next one's start.
+    if (!uv_is_active((uv_handle_t *)&i->timer))
+        schedule_next(i);
+    if (i->run)
+        return;
+    follow_clock(i);
+    i->run = hpa_run_start(&i->controller->env, i->object, i->history, pass_done, i);
+}
+
+static void add_item(struct hpa_controller *c, const json_t *object)
+{
+    struct item *i = gs_alloc(sizeof(*i));
+    i->controller = c;
+    i->key = kube_key(object);
+    i->object = json_incref((json_t *)object);
+    i->history = hpa_history_new();
+    uv_timer_init(c->env.loop, &i->timer);
+    i->due_ns = gs_mono_ns();
+    struct item *old = gs_hmap_remove_str(c->items, i->key);
+    if (old)
+        item_free(old);
+    gs_hmap_put_str(c->items, i->key, i);
+    if (kube_cache_synced(c->env.pods))
+        item_pass(i);
+}
+
+static void update_item(struct hpa_controller *c, struct item *i, const json_t *object)
+{
+    if (!gs_streq(kube_uid(i->object), kube_uid(object))) {
+        add_item(c, object);
+        return;
+    }
+    bool spec_changed =
+        !json_equal(gs_json_get(i->object, "spec", NULL), gs_json_get(object, "spec", NULL));
+    json_decref(i->object);
+    i->object = json_incref((json_t *)object);
+    if (!spec_changed || !kube_cache_synced(c->env.pods))
+        return;
+    if (i->run)
+        i->again = true;
+    else
+        item_pass(i);
+}
+
+// --- caches ---
+static void hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct hpa_controller *c = arg;
+    GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
+    struct item *i = gs_hmap_get_str(c->items, key);
+    if (!new_obj) {
+        if (i)
+            item_free(gs_hmap_remove_str(c->items, key));
+    } else if (i) {
+        update_item(c, i, new_obj);
+    } else {
+        add_item(c, new_obj);
+    }
+}
+
+// Without the pods every metric would look as if nothing was running.
+static void pods_synced(void *arg)
+{
+    struct hpa_controller *c = arg;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, &key, &value)) {
+        struct item *i = value;
+        if (!i->run && !uv_is_active((uv_handle_t *)&i->timer))
+            item_pass(i);
+    }
+}
+
+// --- outside ---
+struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
+                                          struct kube_cache *pods,
+                                          const struct hpa_controller_config *cfg)
+{
+    struct hpa_controller *c = gs_alloc(sizeof(*c));
+    c->cfg = *cfg;
+    if (c->cfg.sync_period_ms < 1)
+        c->cfg.sync_period_ms = 1;
+    c->items = gs_hmap_new(item_free);
+    c->hpas = kube_cache_new(loop, client, KUBE_HPAS, NULL, NULL);
+    struct hpa_resources *resources = hpa_resources_new(client);
+    c->env = (struct hpa_run_env){
+        .loop = loop,
+        .client = client,
+        .pods = pods,
+        .recorder = kube_recorder_new(client, "horizontal-pod-autoscaler", NULL),
+        .resources = resources,
+        .metrics = hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms),
+        .selectors = hpa_selectors_new(),
+        .decide = cfg->decide,
+    };
+    return c;
+}
+
+void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg)
+{
+    c->observer = fn;
+    c->observer_arg = arg;
+}
+
+void hpa_controller_start(struct hpa_controller *c)
+{
+    if (c->started)
+        return;
+    c->started = true;
+    const struct kube_cache_handlers on_hpas = {.on_change = hpa_changed, .arg = c};
+    const struct kube_cache_handlers on_pods = {.on_synced = pods_synced, .arg = c};
+    kube_cache_add_handlers(c->hpas, &on_hpas);
+    kube_cache_add_handlers(c->env.pods, &on_pods);
+    kube_cache_start(c->hpas);
+}
+
+void hpa_controller_free(struct hpa_controller *c)
+{
+    if (!c)
+        return;
+    if (c->started)
+        kube_cache_remove_handlers(c->env.pods, c);
+    kube_cache_free(c->hpas);
+    gs_hmap_free(c->items);
+    hpa_metrics_source_free(c->env.metrics);
+    hpa_resources_free(c->env.resources);
+    kube_recorder_free(c->env.recorder);
+    hpa_selectors_free(c->env.selectors);
+    free(c);
+}

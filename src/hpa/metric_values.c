@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/metric_values.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "kube/object.h"
+#include "kube/quantity.h"
+
+static struct gs_error *read_quantity(const json_t *v, int64_t *ret_milli)
+{
+    if (!json_is_string(v))
+        return gs_error_new(GS_EPROTO, "a value is not a quantity");
+    return kube_quantity_parse_milli(gs_slice_make(json_string_value(v), json_string_length(v)),
+                                     ret_milli);
+}
+
+// When the API does not say, the value is taken to be of this moment.
+static int64_t read_time(const json_t *item, int64_t now_ms)
+{
+    const char *text = gs_json_str(item, "timestamp", NULL);
+    int64_t ms = now_ms;
+    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL;
+    return err ? now_ms : ms;
+}
+
+static void add(struct hpa_values *values, struct hpa_sample sample)
+{
+    gs_grow(&values->items, &values->cap, values->len, sizeof(*values->items));
+    values->items[values->len++] = sample;
+}
+
+static const char *keep(struct gs_arena *arena, const char *s)
+{
+    return s ? gs_arena_strndup(arena, s, strlen(s)) : NULL;
+}
+
+static struct gs_error *items_of(const json_t *body, const json_t **ret)
+{
+    const json_t *items = json_object_get(body, "items");
+    if (items && !json_is_array(items) && !json_is_null(items))
+        return gs_error_new(GS_EPROTO, "the answer has no list of items");
+    if (!json_is_object(body))
+        return gs_error_new(GS_EPROTO, "the answer is not an object");
+    *ret = items;
+    return NULL;
+}
+
+static int64_t window_ms(const json_t *item)
+{
+    const int64_t longest = 86400;
+    int64_t seconds = gs_json_int(item, 0, "windowSeconds", NULL);
+    return seconds > 0 && seconds <= longest ? seconds * 1000 : 0;
+}
+
+struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int64_t now_ms,
+                                 struct hpa_values *ret)
+{
+    const json_t *items;
+    struct gs_error *err = items_of(body, &items);
+    for (size_t i = 0; !err && i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        const char *name = gs_json_str(item, "describedObject", "name", NULL);
+        struct hpa_sample s = {.pod = keep(arena, name ? name : ""),
+                               .timestamp_ms = read_time(item, now_ms),
+                               .window_ms = window_ms(item)};
+        err = read_quantity(json_object_get(item, "value"), &s.value);
+        if (!err)
+            add(ret, s);
+    }
+    return err;
+}
+
+struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hpa_values *ret)
+{
+    const json_t *items;
+    struct gs_error *err = items_of(body, &items);
+    for (size_t i = 0; !err && i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        struct hpa_sample s = {.timestamp_ms = read_time(item, now_ms),
+                               .window_ms = window_ms(item)};
+        err = read_quantity(json_object_get(item, "value"), &s.value);
+        if (!err)
+            add(ret, s);
+    }
+    return err;
+}
+
+// False in *ret_found: a container has no such usage, so the pod's sum would be too small.
+static struct gs_error *sum_containers(const json_t *item, const char *resource,
+                                       const char *container, bool *ret_found, int64_t *ret)
+{
+    const json_t *containers = json_object_get(item, "containers");
+    int64_t sum = 0;
+    size_t n = 0;
+    *ret_found = false;
+    for (size_t i = 0; i < json_array_size(containers); i++) {
+        const json_t *c = json_array_get(containers, i);
+        if (*container && !gs_streq(gs_json_str(c, "name", NULL), container))
+            continue;
+        const json_t *usage = gs_json_get(c, "usage", resource, NULL);
+        if (!usage)
+            return NULL;
+        int64_t milli, total;
+        struct gs_error *err = read_quantity(usage, &milli);
+        if (err)
+            return err;
+        sum = __builtin_add_overflow(sum, milli, &total) ? INT64_MAX : total;
+        n++;
+    }
+    *ret_found = n > 0;
+    *ret = sum;
+    return NULL;
+}
+
+static int64_t duration_ms(const json_t *item, const char *name)
+{
+    const char *text = gs_json_str(item, name, NULL);
+    int64_t ns = 0;
+    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
+    return err || ns < 0 ? 0 : ns / GS_NS_PER_MS;
+}
+
+struct gs_error *hpa_read_resource(const json_t *body, const char *resource, const char *container,
+                                   struct gs_arena *arena, int64_t now_ms, struct hpa_values *ret,
+                                   size_t *ret_items)
+{
+    const json_t *items;
+    struct gs_error *err = items_of(body, &items);
+    for (size_t i = 0; !err && i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        const char *name = kube_name(item);
+        struct hpa_sample s = {.pod = keep(arena, name ? name : ""),
+                               .timestamp_ms = read_time(item, now_ms),
+                               .window_ms = duration_ms(item, "window")};
+        bool found;
+        err = sum_containers(item, resource, container, &found, &s.value);
+        if (!err && found)
+            add(ret, s);
+    }
+    if (!err)
+        *ret_items = json_array_size(items);
+    return err;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/scale.h"
+
+#include "base/mem.h"
+
+#define WRITE_TRIES    5
+#define WRITE_PAUSE_MS 10
+
+struct hpa_scale {
+    struct kube_client *client;
+    struct hpa_resources *resources;
+    const struct hpa_spec *spec;
+    uv_timer_t timer;
+    struct kube_gvr resource;
+    struct hpa_lookup *lookup;
+    struct kube_request *request;
+    json_t *object; // as last read
+    int32_t wanted;
+    unsigned tries;
+    struct gs_error *failed; // found out at once, told later
+    hpa_scale_done cb;
+    void *arg;
+};
+
+struct hpa_scale *hpa_scale_new(uv_loop_t *loop, struct kube_client *client,
+                                struct hpa_resources *resources, const struct hpa_spec *spec)
+{
+    struct hpa_scale *s = gs_alloc(sizeof(*s));
+    s->client = client;
+    s->resources = resources;
+    s->spec = spec;
+    uv_timer_init(loop, &s->timer);
+    return s;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    struct hpa_scale *s = GS_CONTAINER_OF(h, struct hpa_scale, timer);
+    json_decref(s->object);
+    gs_error_free(s->failed);
+    free(s);
+}
+
+void hpa_scale_free(struct hpa_scale *s)
+{
+    if (!s)
+        return;
+    hpa_lookup_cancel(s->lookup);
+    kube_request_cancel(s->request);
+    s->lookup = NULL;
+    s->request = NULL;
+    uv_close((uv_handle_t *)&s->timer, timer_closed);
+}
+
+// --- reading ---
+static struct gs_error *check_scale(const json_t *body)
+{
+    const json_t *replicas = gs_json_get(body, "spec", "replicas", NULL);
+    int64_t n = json_is_integer(replicas) ? json_integer_value(replicas) : 0;
+    if (!json_is_object(body) || (replicas && !json_is_integer(replicas)) || n < 0 || n > INT32_MAX)
+        return gs_error_new(GS_EPROTO, "the scale subresource has no usable spec.replicas");
+    return NULL;
+}
+
+static struct gs_error *take(struct hpa_scale *s, json_t *body)
+{
+    struct gs_error *err = check_scale(body);
+    if (err)
+        return err;
+    json_decref(s->object);
+    s->object = json_incref(body);
+    return NULL;
+}
+
+static void read_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_scale *s = arg;
+    s->request = NULL;
+    if (!err)
+        err = take(s, body);
+    s->cb(s->arg, err);
+}
+
+static void send_read(struct hpa_scale *s, kube_done done)
+{
+    s->request =
+        kube_get(s->client, s->resource, s->spec->ns, s->spec->target_name, "scale", done, s);
+}
+
+static void lookup_done(void *arg, struct gs_error *err)
+{
+    struct hpa_scale *s = arg;
+    bool known = false;
+    s->lookup = NULL;
+    if (!err)
+        err = hpa_resources_get(s->resources, s->spec->target_api_version, s->spec->target_kind,
+                                &known, &s->resource);
+    if (err)
+        s->cb(s->arg,
+              gs_error_wrap(err, "unable to determine resource for scale target reference"));
+    else
+        send_read(s, read_done);
+}
+
+static void tell_failure(uv_timer_t *t)
+{
+    struct hpa_scale *s = GS_CONTAINER_OF(t, struct hpa_scale, timer);
+    s->cb(s->arg, GS_TAKE(s->failed));
+}
+
+void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg)
+{
+    bool known = false;
+    s->cb = cb;
+    s->arg = arg;
+    struct gs_error *err = hpa_resources_get(s->resources, s->spec->target_api_version,
+                                             s->spec->target_kind, &known, &s->resource);
+    if (err) {
+        s->failed = gs_error_wrap(err, "invalid API version in scale target reference");
+        uv_timer_start(&s->timer, tell_failure, 0, 0);
+    } else if (known) {
+        send_read(s, read_done);
+    } else {
+        s->lookup = hpa_resources_discover(s->resources, s->spec->target_api_version,
+                                           s->spec->target_kind, lookup_done, s);
+    }
+}
+
+static int32_t replicas_at(const struct hpa_scale *s, const char *part)
+{
+    int64_t n = gs_json_int(s->object, 0, part, "replicas", NULL);
+    return n < 0 ? 0 : n > INT32_MAX ? INT32_MAX : (int32_t)n;
+}
+
+int32_t hpa_scale_spec_replicas(const struct hpa_scale *s)
+{
+    return replicas_at(s, "spec");
+}
+
+int32_t hpa_scale_status_replicas(const struct hpa_scale *s)
+{
+    return replicas_at(s, "status");
+}
+
+const char *hpa_scale_selector(const struct hpa_scale *s)
+{
+    const char *selector = gs_json_str(s->object, "status", "selector", NULL);
+    return selector ? selector : "";
+}
+
+// --- writing ---
+static void send_write(struct hpa_scale *s);
+
+static void reread_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_scale *s = arg;
+    s->request = NULL;
+    if (!err)
+        err = take(s, body);
+    if (err)
+        s->cb(s->arg, err);
+    else
+        send_write(s);
+}
+
+static void reread(uv_timer_t *t)
+{
+    send_read(GS_CONTAINER_OF(t, struct hpa_scale, timer), reread_done);
+}
+
+static void write_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_scale *s = arg;
+    s->request = NULL;
+    if (err && status == 409 && ++s->tries < WRITE_TRIES) {
+        gs_error_free(err);
+        uv_timer_start(&s->timer, reread, WRITE_PAUSE_MS, 0);
+        return;
+    }
+    s->cb(s->arg, err);
+}
+
+static void send_write(struct hpa_scale *s)
+{
+    GS_AUTO_JSON json_t *object = json_deep_copy(s->object);
+    gs_json_set(object, json_integer(s->wanted), "spec", "replicas", NULL);
+    s->request = kube_update(s->client, s->resource, s->spec->ns, s->spec->target_name, "scale",
+                             object, write_done, s);
+}
+
+void hpa_scale_write(struct hpa_scale *s, int32_t replicas, hpa_scale_done cb, void *arg)
+{
+    s->cb = cb;
+    s->arg = arg;
+    s->wanted = replicas;
+    s->tries = 0;
+    send_write(s);
+}

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/controller.h"
+#include "hpa/convert.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fake_api.h"
+
+#define SCALE   "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+#define CUSTOM  "/apis/custom.metrics.k8s.io"
+#define METRIC  CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
+#define GPU_GET "GET " CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util"
+
+struct bench {
+    struct fake_api api;
+    struct kube_cache *pods;
+    struct hpa_controller *controller;
+    // What the observer saw.
+    int passes;
+    int32_t last_desired;
+    char last_explanation[400];
+    // What a test waits for.
+    int want;
+    const char *text, *message;
+};
+
+static void observe(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    struct bench *b = arg;
+    b->passes++;
+    b->last_desired = d->desired;
+    snprintf(b->last_explanation, sizeof(b->last_explanation), "%s", d->explanation);
+    assert_non_null(spec->object);
+}
+
+static json_t *hpa_object(const char *name, const char *spec)
+{
+    GS_AUTO_JSON json_t *in =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion", "autoscaling/v2", "kind",
+                  "HorizontalPodAutoscaler", "metadata", "namespace", "shop", "name", name, "uid",
+                  name, "spec", json_loads(spec, 0, NULL));
+    json_t *out = NULL;
+    struct gs_error *err = hpa_to_v2(in, &out);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+    hpa_default(out);
+    return out;
+}
+
+#define TARGET                                                                                     \
+    "\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\"}"
+#define GPU_METRIC                                                                                 \
+    "{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"gpu_util\"},\"target\":{\"type\":"        \
+    "\"AverageValue\",\"averageValue\":\"20\"}}}"
+#define NO_WINDOW "\"behavior\":{\"scaleDown\":{\"stabilizationWindowSeconds\":0}}"
+#define GPU_SPEC                                                                                   \
+    "{" TARGET ",\"minReplicas\":1,\"maxReplicas\":10,\"metrics\":[" GPU_METRIC "]," NO_WINDOW "}"
+
+static void script_values(struct bench *b, size_t n, const char *const *values)
+{
+    fake_answer(&b->api, METRIC, 200, fake_values("web", values, n));
+}
+
+static int set_up(void **state)
+{
+    struct bench *b = gs_alloc(sizeof(*b));
+    fake_init(&b->api);
+    fake_answer(&b->api, CUSTOM, 200,
+                json_pack("{s:s, s:s, s:{s:s}, s:[{s:s}, {s:s}]}", "kind", "APIGroup", "name",
+                          "custom.metrics.k8s.io", "preferredVersion", "version", "v1beta2",
+                          "versions", "version", "v1beta1", "version", "v1beta2"));
+    fake_scale(&b->api, SCALE, 2, "app=web");
+    fake_pods(&b->api, "web", 2);
+    const struct hpa_controller_config cfg = {.sync_period_ms = 20, .decide = hpa_config_default()};
+    b->pods = kube_cache_new(&b->api.loop, b->api.kube, KUBE_PODS, NULL, NULL);
+    b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
+    hpa_controller_set_observer(b->controller, observe, b);
+    *state = b;
+    return 0;
+}
+
+static void start(struct bench *b)
+{
+    hpa_controller_start(b->controller);
+    kube_cache_start(b->pods);
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+    hpa_controller_free(b->controller);
+    kube_cache_free(b->pods);
+    int rc = fake_finish(&b->api);
+    free(b);
+    return rc;
+}
+
+// --- what is waited for ---
+static bool replicas_are(void *arg)
+{
+    const struct bench *b = arg;
+    return fake_replicas(&b->api, SCALE) == b->want;
+}
+
+static bool passes_reached(void *arg)
+{
+    const struct bench *b = arg;
+    return b->passes >= b->want;
+}
+
+static bool event_seen(void *arg)
+{
+    const struct bench *b = arg;
+    return fake_has_event(&b->api, b->text, b->message);
+}
+
+static const json_t *status_of(const struct bench *b, const char *name)
+{
+    GS_AUTO_FREE char *key = gs_format("shop/%s", name);
+    return gs_json_get(json_object_get(b->api.hpas, key), "status", NULL);
+}
+
+static const char *condition_reason(const struct bench *b, const char *name, const char *type)
+{
+    GS_AUTO_FREE char *key = gs_format("shop/%s", name);
+    return gs_json_str(kube_condition(json_object_get(b->api.hpas, key), type), "reason", NULL);
+}
+
+static bool inactive_because(void *arg)
+{
+    const struct bench *b = arg;
+    return gs_streq(condition_reason(b, "gpu", "ScalingActive"), b->text);
+}
+
+static bool something_held(void *arg)
+{
+    const struct bench *b = arg;
+    return fake_n_held(&b->api) >= (size_t)b->want;
+}
+
+static bool nothing_held(void *arg)
+{
+    return fake_n_held(&((const struct bench *)arg)->api) == 0;
+}
+
+static void wait_event(struct bench *b, const char *reason, const char *message)
+{
+    b->text = reason;
+    b->message = message;
+    if (!fake_wait(&b->api, event_seen, b))
+        fail_msg("no event %s: %s", reason, message);
+}
+
+static void wait_passes(struct bench *b, int more)
+{
+    b->want = b->passes + more;
+    assert_true(fake_wait(&b->api, passes_reached, b));
+}
+
+static void wait_replicas(struct bench *b, int n)
+{
+    b->want = n;
+    if (!fake_wait(&b->api, replicas_are, b))
+        fail_msg("replicas: want %d, got %d (%s)", n, fake_replicas(&b->api, SCALE),
+                 b->last_explanation);
+}
+
+// --- tests ---
+static void scales_up_and_reports(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"26", "24"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_replicas(b, 3);
+    wait_passes(b, 2);
+    wait_event(b, "SuccessfulRescale", "New size: 3; reason: pods metric gpu_util above target");
+    const json_t *event = json_array_get(b->api.events, 0);
+    assert_string_equal(gs_json_str(event, "source", "component", NULL),
+                        "horizontal-pod-autoscaler");
+    assert_string_equal(gs_json_str(event, "involvedObject", "name", NULL), "gpu");
+    const json_t *status = status_of(b, "gpu");
+    assert_int_equal(gs_json_int(status, -1, "currentReplicas", NULL), 3);
+    assert_non_null(gs_json_str(status, "lastScaleTime", NULL));
+    const json_t *current = json_array_get(gs_json_get(status, "currentMetrics", NULL), 0);
+    assert_string_equal(gs_json_str(current, "type", NULL), "Pods");
+    assert_string_equal(gs_json_str(current, "pods", "current", "averageValue", NULL), "25");
+    assert_string_equal(gs_json_str(current, "pods", "metric", "name", NULL), "gpu_util");
+    assert_string_equal(condition_reason(b, "gpu", "ScalingActive"), "ValidMetricFound");
+}
+
+static void comes_back_down(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 6, "app=web");
+    script_values(b, 2, (const char *const[]){"1", "1"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_replicas(b, 1);
+    wait_event(b, "SuccessfulRescale", "All metrics below target");
+}
+
+static void steady_state_writes_nothing(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_passes(b, 3);
+    size_t writes = fake_count_log(&b->api, "PUT ");
+    wait_passes(b, 4);
+    assert_int_equal(fake_count_log(&b->api, "PUT "), writes);
+    assert_int_equal(fake_replicas(&b->api, SCALE), 2);
+    assert_int_equal(fake_count_log(&b->api, "POST "), 0);
+}
+
+static void missing_metric_is_told_and_scales_nothing(void **state)
+{
+    struct bench *b = *state;
+    fake_answer(&b->api, METRIC, 404,
+                json_pack("{s:s, s:s, s:i, s:s}", "kind", "Status", "reason", "NotFound", "code",
+                          404, "message",
+                          "the server could not find the metric gpu_util for pods"));
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    b->text = "FailedGetPodsMetric";
+    assert_true(fake_wait(&b->api, inactive_because, b));
+    wait_event(b, "FailedGetPodsMetric",
+               "unable to get metric gpu_util: unable to fetch metrics from custom "
+               "metrics API: the server "
+               "could not find the metric gpu_util for pods");
+    wait_event(
+        b, "FailedComputeMetricsReplicas",
+        "invalid metrics (1 invalid out of 1), first error is: failed to get pods metric value: "
+        "unable to get metric gpu_util: unable to fetch metrics from custom metrics API: ");
+    const json_t *current = gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
+    assert_int_equal(json_array_size(current), 1);
+    assert_string_equal(gs_json_str(json_array_get(current, 0), "type", NULL), "");
+    assert_int_equal(fake_replicas(&b->api, SCALE), 2);
+    // And it recovers.
+    script_values(b, 2, (const char *const[]){"40", "40"});
+    wait_replicas(b, 4);
+}
+
+static void empty_metric_list_is_not_zero(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 0, NULL);
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    b->text = "FailedGetPodsMetric";
+    assert_true(fake_wait(&b->api, inactive_because, b));
+    wait_event(b, "FailedGetPodsMetric",
+               "unable to get metric gpu_util: no metrics returned from custom "
+               "metrics API");
+    assert_int_equal(fake_replicas(&b->api, SCALE), 2);
+}
+
+static void no_custom_metrics_api(void **state)
+{
+    struct bench *b = *state;
+    json_object_del(b->api.answers, CUSTOM);
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_event(b, "FailedGetPodsMetric", "");
+    wait_event(b, "FailedGetPodsMetric",
+               "no custom metrics API (custom.metrics.k8s.io) registered");
+}
+
+static void missing_target(void **state)
+{
+    struct bench *b = *state;
+    json_object_clear(b->api.scales);
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_event(b, "FailedGetScale", "");
+    wait_passes(b, 1);
+    wait_event(b, "FailedGetScale", "deployments.apps \"web\" not found");
+    assert_string_equal(condition_reason(b, "gpu", "AbleToScale"), "FailedGetScale");
+    // The target appears.
+    script_values(b, 2, (const char *const[]){"40", "40"});
+    fake_scale(&b->api, SCALE, 2, "app=web");
+    wait_replicas(b, 4);
+}
+
+static void unknown_kind_is_looked_up(void **state)
+{
+    struct bench *b = *state;
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    gs_json_set(hpa,
+                json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1", "kind", "RayCluster",
+                          "name", "web"),
+                "spec", "scaleTargetRef", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    start(b);
+    wait_event(b, "FailedGetScale", "");
+    wait_event(b, "FailedGetScale", "no matches for kind \"RayCluster\" in version \"ray.io/v1\"");
+    fake_answer(&b->api, "/apis/ray.io/v1", 200,
+                json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "kind", "APIResourceList",
+                          "resources", "name", "rayclusters/scale", "kind", "Scale", "name",
+                          "rayclusters", "kind", "RayCluster"));
+    const char *scale = "/apis/ray.io/v1/namespaces/shop/rayclusters/web/scale";
+    fake_scale(&b->api, scale, 12, "app=web");
+    wait_event(b, "SuccessfulRescale", "");
+    assert_int_equal(fake_replicas(&b->api, scale), 10);
+    wait_event(b, "SuccessfulRescale",
+               "New size: 10; reason: Current number of replicas above "
+               "Spec.MaxReplicas");
+}
+
+static void conflicting_scale_write_is_tried_again(void **state)
+{
+    struct bench *b = *state;
+    b->api.scale_conflicts = 3;
+    script_values(b, 2, (const char *const[]){"40", "40"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_replicas(b, 4);
+    assert_false(fake_has_event(&b->api, "FailedRescale", ""));
+}
+
+static void refused_scale_write_is_told(void **state)
+{
+    struct bench *b = *state;
+    b->api.scale_refusals = 1;
+    script_values(b, 2, (const char *const[]){"40", "40"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_event(b, "FailedRescale", "");
+    wait_event(b, "FailedRescale",
+               "New size: 4; reason: pods metric gpu_util above target; error: no such luck");
+    wait_replicas(b, 4);
+}
+
+static void conflicting_status_write_is_tried_again(void **state)
+{
+    struct bench *b = *state;
+    b->api.status_conflicts = 2;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_passes(b, 1);
+    assert_string_equal(condition_reason(b, "gpu", "ScalingActive"), "ValidMetricFound");
+    assert_false(fake_has_event(&b->api, "FailedUpdateStatus", ""));
+}
+
+static void refused_status_write_is_told(void **state)
+{
+    struct bench *b = *state;
+    b->api.status_refusals = 1;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_event(b, "FailedUpdateStatus", "");
+}
+
+static void deletion_during_a_pass_ends_it(void **state)
+{
+    struct bench *b = *state;
+    b->api.hold_prefix = CUSTOM "/v1beta2";
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    b->want = 1;
+    assert_true(fake_wait(&b->api, something_held, b));
+    fake_delete(&b->api, b->api.hpas, "shop/gpu");
+    // The request is given up, and nobody asks again.
+    assert_true(fake_wait(&b->api, nothing_held, b));
+    size_t asked = fake_count_log(&b->api, GPU_GET);
+    b->api.hold_prefix = NULL;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("other", GPU_SPEC));
+    wait_passes(b, 1);
+    assert_int_equal(b->passes, 1);
+    assert_int_equal(fake_count_log(&b->api, GPU_GET), asked + 1);
+}
+
+static void slow_metrics_api_does_not_block_others(void **state)
+{
+    struct bench *b = *state;
+    const char *other_scale = "/apis/apps/v1/namespaces/shop/deployments/other/scale";
+    b->api.hold_prefix = CUSTOM "/v1beta2";
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    json_t *other = hpa_object("other", GPU_SPEC);
+    gs_json_set(other, json_string("other"), "spec", "scaleTargetRef", "name", NULL);
+    gs_json_set(other,
+                json_loads("[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"queue\"},"
+                           "\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"5\"}}}]",
+                           0, NULL),
+                "spec", "metrics", NULL);
+    fake_put(&b->api, b->api.hpas, other);
+    fake_scale(&b->api, other_scale, 1, "app=other");
+    fake_answer(&b->api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", 200,
+                json_loads("{\"items\":[{\"value\":\"8\"},{\"value\":\"7\"}]}", 0, NULL));
+    start(b);
+    wait_passes(b, 5);
+    assert_int_equal(fake_replicas(&b->api, other_scale), 3);
+    // One pass at a time: the slow one was asked once.
+    assert_int_equal(fake_count_log(&b->api, GPU_GET), 1);
+    b->api.hold_prefix = NULL;
+    script_values(b, 2, (const char *const[]){"40", "40"});
+    fake_release(&b->api);
+    wait_replicas(b, 4);
+}
+
+static void manual_change_is_corrected_and_followed(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_passes(b, 2);
+    fake_scale(&b->api, SCALE, 15, "app=web");
+    wait_replicas(b, 10);
+    wait_event(b, "SuccessfulRescale", "above Spec.MaxReplicas");
+    // Zero by hand is a pause.
+    fake_scale(&b->api, SCALE, 0, "app=web");
+    b->text = "ScalingDisabled";
+    assert_true(fake_wait(&b->api, inactive_because, b));
+    assert_int_equal(fake_replicas(&b->api, SCALE), 0);
+    assert_true(json_is_null(gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL)));
+}
+
+static void spec_change_is_followed_at_once(void **state)
+{
+    struct bench *b = *state;
+    const struct hpa_controller_config cfg = {.sync_period_ms = 3600 * 1000,
+                                              .decide = hpa_config_default()};
+    hpa_controller_free(b->controller);
+    b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
+    hpa_controller_set_observer(b->controller, observe, b);
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_passes(b, 1);
+    json_t *changed = json_deep_copy(json_object_get(b->api.hpas, "shop/gpu"));
+    gs_json_set(changed, json_integer(5), "spec", "minReplicas", NULL);
+    fake_put(&b->api, b->api.hpas, changed);
+    wait_replicas(b, 5);
+}
+
+static void hpa_of_v2beta1(void **state)
+{
+    struct bench *b = *state;
+    GS_AUTO_JSON json_t *old = json_loads(
+        "{\"apiVersion\":\"autoscaling/v2beta1\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":"
+        "{\"name\":\"gpu\",\"namespace\":\"shop\",\"uid\":\"g\"},\"spec\":{" TARGET
+        ",\"minReplicas\":1,\"maxReplicas\":10,\"metrics\":[{\"type\":\"Pods\",\"pods\":"
+        "{\"metricName\":\"gpu_util\",\"targetAverageValue\":20}}]}}",
+        0, NULL);
+    json_t *v2 = NULL;
+    assert_null(hpa_to_v2(old, &v2));
+    hpa_default(v2);
+    script_values(b, 2, (const char *const[]){"44", "48"});
+    fake_put(&b->api, b->api.hpas, v2);
+    start(b);
+    // 5 are wanted; a pass may at most double.
+    wait_replicas(b, 4);
+}
+
+static void two_hpas_for_the_same_pods(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    fake_put(&b->api, b->api.hpas, hpa_object("also", GPU_SPEC));
+    start(b);
+    b->text = "AmbiguousSelector";
+    assert_true(fake_wait(&b->api, inactive_because, b));
+    wait_event(b, "AmbiguousSelector",
+               "pods by selector app=web are controlled by more than one HPA (e.g. "
+               "[shop/also shop/gpu])");
+    // One goes, the other works again.
+    fake_delete(&b->api, b->api.hpas, "shop/also");
+    b->text = "ValidMetricFound";
+    assert_true(fake_wait(&b->api, inactive_because, b));
+}
+
+static void several_sources(void **state)
+{
+    struct bench *b = *state;
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    gs_json_set(
+        hpa,
+        json_loads(
+            "[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{\"type\":"
+            "\"Utilization\",\"averageUtilization\":50}}},"
+            "{\"type\":\"Object\",\"object\":{\"describedObject\":{\"apiVersion\":"
+            "\"networking.k8s.io/v1\",\"kind\":\"Ingress\",\"name\":\"main\"},\"metric\":{\"name\":"
+            "\"rps\",\"selector\":{\"matchLabels\":{\"verb\":\"GET\"}}},\"target\":{\"type\":"
+            "\"Value\",\"value\":\"10\"}}},"
+            "{\"type\":\"Object\",\"object\":{\"describedObject\":{\"apiVersion\":\"v1\",\"kind\":"
+            "\"Namespace\",\"name\":\"shop\"},\"metric\":{\"name\":\"gpu_total\"},\"target\":"
+            "{\"type\":\"Value\",\"value\":\"100\"}}}]",
+            0, NULL),
+        "spec", "metrics", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    fake_answer(
+        &b->api, "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web", 200,
+        json_loads(
+            "{\"items\":[{\"metadata\":{\"name\":\"web-0\"},\"window\":\"30s\",\"containers\":"
+            "[{\"name\":\"app\",\"usage\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}]},"
+            "{\"metadata\":{\"name\":\"web-1\"},\"window\":\"30s\",\"containers\":[{\"name\":"
+            "\"app\",\"usage\":{\"cpu\":\"510m\",\"memory\":\"1Gi\"}}]}]}",
+            0, NULL));
+    fake_answer(
+        &b->api,
+        CUSTOM "/v1beta2/namespaces/shop/ingresses.networking.k8s.io/main/"
+               "rps?metricLabelSelector=verb=GET",
+        200,
+        json_loads("{\"items\":[{\"describedObject\":{\"name\":\"main\"},\"value\":\"19\"}]}", 0,
+                   NULL));
+    fake_answer(
+        &b->api, CUSTOM "/v1beta2/namespaces/shop/metrics/gpu_total", 200,
+        json_loads("{\"items\":[{\"describedObject\":{\"name\":\"shop\"},\"value\":\"90500m\"}]}",
+                   0, NULL));
+    start(b);
+    wait_replicas(b, 4);
+    wait_passes(b, 1);
+    wait_event(b, "SuccessfulRescale", "Ingress metric rps above target");
+    const json_t *current = gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
+    assert_int_equal(json_array_size(current), 3);
+    assert_int_equal(gs_json_int(json_array_get(current, 0), -1, "resource", "current",
+                                 "averageUtilization", NULL),
+                     50);
+    assert_string_equal(gs_json_str(json_array_get(current, 1), "object", "current", "value", NULL),
+                        "19");
+    assert_string_equal(
+        gs_json_str(json_array_get(current, 2), "object", "describedObject", "kind", NULL),
+        "Namespace");
+}
+
+#define WITH_BENCH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BENCH(scales_up_and_reports),
+        WITH_BENCH(comes_back_down),
+        WITH_BENCH(steady_state_writes_nothing),
+        WITH_BENCH(missing_metric_is_told_and_scales_nothing),
+        WITH_BENCH(empty_metric_list_is_not_zero),
+        WITH_BENCH(no_custom_metrics_api),
+        WITH_BENCH(missing_target),
+        WITH_BENCH(unknown_kind_is_looked_up),
+        WITH_BENCH(conflicting_scale_write_is_tried_again),
+        WITH_BENCH(refused_scale_write_is_told),
+        WITH_BENCH(conflicting_status_write_is_tried_again),
+        WITH_BENCH(refused_status_write_is_told),
+        WITH_BENCH(deletion_during_a_pass_ends_it),
+        WITH_BENCH(slow_metrics_api_does_not_block_others),
+        WITH_BENCH(manual_change_is_corrected_and_followed),
+        WITH_BENCH(spec_change_is_followed_at_once),
+        WITH_BENCH(hpa_of_v2beta1),
+        WITH_BENCH(two_hpas_for_the_same_pods),
+        WITH_BENCH(several_sources),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

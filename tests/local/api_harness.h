@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server on a memory store (or a directory) behind the loopback client, and requests that
+// wait for their reply.
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "codec/json.h"
+#include "local/api.h"
+#include "net/http_client.h"
+
+struct harness {
+    uv_loop_t loop;
+    struct local_api *api;
+    struct http_client *client;
+};
+
+struct reply {
+    int status;
+    json_t *body; // NULL when it is not JSON
+    char *text;
+    bool done;
+};
+
+static void harness_open(struct harness *h, const char *data_dir)
+{
+    static const char *const groups[] = {"system:masters"};
+    const struct http_identity admin = {"system:admin", groups, 1};
+
+    assert_int_equal(uv_loop_init(&h->loop), 0);
+    struct gs_error *err = local_api_new(
+        &h->loop, &(struct local_api_config){.data_dir = data_dir, .node_name = "here"}, &h->api);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+    h->client = http_client_new_loopback(&h->loop, local_api_handle, h->api, &admin);
+}
+
+static void harness_close(struct harness *h)
+{
+    http_client_free(h->client);
+    local_api_free(h->api);
+    while (uv_run(&h->loop, UV_RUN_NOWAIT))
+        ;
+    uv_run(&h->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&h->loop), 0);
+}
+
+static void reply_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct reply *r = arg;
+
+    r->done = true;
+    r->status = answer->status;
+    r->text = gs_strndup(answer->body.data ? answer->body.data : "", answer->body.len);
+    GS_AUTO_ERROR struct gs_error *bad = gs_json_parse(answer->body, false, &r->body);
+    gs_error_free(err);
+}
+
+static inline struct reply request_with(struct harness *h, const char *method, const char *path,
+                                        const char *content_type, const char *accept,
+                                        const char *body)
+{
+    const struct http_header headers[] = {{accept ? "Accept" : NULL, accept}, {NULL, NULL}};
+    const struct http_callbacks cb = {.on_done = reply_done};
+    struct reply r = {0};
+
+    http_send(h->client,
+              &(struct http_call){.method = method,
+                                  .path = path,
+                                  .headers = headers,
+                                  .content_type = content_type,
+                                  .body = gs_slice_of(body)},
+              &cb, &r);
+    while (!r.done)
+        uv_run(&h->loop, UV_RUN_ONCE);
+    return r;
+}
+
+static inline struct reply request(struct harness *h, const char *method, const char *path,
+                                   const char *body)
+{
+    return request_with(h, method, path, body ? "application/json" : NULL, NULL, body);
+}
+
+static inline void reply_finish(struct reply *r)
+{
+    json_decref(r->body);
+    free(r->text);
+    *r = (struct reply){0};
+}
+#define AUTO_REPLY GS_CLEANUP(reply_finish)
+
+// The reply must have this HTTP status.
+#define assert_status(r, want)                                                                     \
+    do {                                                                                           \
+        if ((r).status != (want))                                                                  \
+            fail_msg("HTTP %d, wanted %d: %s", (r).status, (want), (r).text);                      \
+    } while (0)
+// A string of the reply at a path of members.
+#define assert_member(r, want, ...)                                                                \
+    assert_string_equal(gs_json_str((r).body, __VA_ARGS__, NULL)                                   \
+                            ? gs_json_str((r).body, __VA_ARGS__, NULL)                             \
+                            : "(absent)",                                                          \
+                        want)
+#define assert_number(r, want, ...)                                                                \
+    assert_int_equal(gs_json_int((r).body, -4711, __VA_ARGS__, NULL), want)
+// The Status message contains a text.
+#define assert_message(r, part)                                                                    \
+    do {                                                                                           \
+        const char *message_ = gs_json_str((r).body, "message", NULL);                             \
+        if (!message_ || !strstr(message_, part))                                                  \
+            fail_msg("message \"%s\" lacks \"%s\"", message_ ? message_ : "", part);               \
+    } while (0)
+
+// --- watches ---
+
+struct watched {
+    struct harness *h;
+    struct http_op *op;
+    struct gs_buf text;
+    bool ended;
+};
+
+static inline void watch_data(void *arg, struct gs_slice bytes)
+{
+    struct watched *w = arg;
+    gs_buf_add_slice(&w->text, bytes);
+}
+
+static inline void watch_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct watched *w = arg;
+    w->ended = true;
+    gs_error_free(err);
+}
+
+static inline void watch_start(struct harness *h, struct watched *w, const char *path,
+                               const char *accept)
+{
+    const struct http_header headers[] = {{accept ? "Accept" : NULL, accept}, {NULL, NULL}};
+    const struct http_callbacks cb = {.on_data = watch_data, .on_done = watch_done};
+
+    *w = (struct watched){.h = h};
+    w->op = http_send(h->client,
+                      &(struct http_call){.path = path, .headers = headers, .timeout_ms = UINT_MAX},
+                      &cb, w);
+}
+
+// The next event, waiting for it; NULL when the watch has ended.
+static inline json_t *watch_next(struct watched *w)
+{
+    char *end;
+    json_t *event = NULL;
+
+    while (!(end = w->text.data ? memchr(w->text.data, '\n', w->text.len) : NULL)) {
+        if (w->ended)
+            return NULL;
+        uv_run(&w->h->loop, UV_RUN_ONCE);
+    }
+    size_t len = (size_t)(end - w->text.data);
+    assert_null(gs_json_parse(gs_slice_make(w->text.data, len), false, &event));
+    gs_buf_consume(&w->text, len + 1);
+    return event;
+}
+
+static inline void watch_stop(struct watched *w)
+{
+    if (!w->ended)
+        http_op_cancel(w->op);
+    gs_buf_finish(&w->text);
+}
+
+static inline void assert_event(struct watched *w, const char *type, const char *name)
+{
+    GS_AUTO_JSON json_t *event = watch_next(w);
+    assert_non_null(event);
+    assert_string_equal(gs_json_str(event, "type", NULL), type);
+    if (name)
+        assert_string_equal(gs_json_str(event, "object", "metadata", "name", NULL), name);
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Create, read, update, delete: metadata, conflicts, status and spec apart, generations.
+#include "api_harness.h"
+
+#define PODS        "/api/v1/namespaces/default/pods"
+#define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
+#define POD(name)                                                                                  \
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\"},"                \
+    "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}"
+#define DEPLOYMENT                                                                                 \
+    "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\"},\"spec\":{" \
+    "\"selector\":{\"matchLabels\":{\"app\":\"x\"}},\"template\":{\"metadata\":{\"labels\":"       \
+    "{\"app\":\"x\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}}}"
+
+static int setup(void **state)
+{
+    struct harness *h = gs_alloc(sizeof *h);
+    harness_open(h, NULL);
+    *state = h;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    harness_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void base_namespaces_are_there(void **state)
+{
+    AUTO_REPLY struct reply r = request(*state, "GET", "/api/v1/namespaces", NULL);
+
+    assert_status(r, 200);
+    assert_member(r, "NamespaceList", "kind");
+    assert_int_equal(json_array_size(json_object_get(r.body, "items")), 4);
+}
+
+static void create_sets_metadata_and_defaults(void **state)
+{
+    AUTO_REPLY struct reply r = request(*state, "POST", PODS, POD("a"));
+
+    assert_status(r, 201);
+    assert_int_equal(strlen(gs_json_str(r.body, "metadata", "uid", NULL)), 36);
+    assert_non_null(gs_json_str(r.body, "metadata", "creationTimestamp", NULL));
+    assert_non_null(gs_json_str(r.body, "metadata", "resourceVersion", NULL));
+    assert_member(r, "default", "metadata", "namespace");
+    assert_member(r, "Always", "spec", "restartPolicy");
+    assert_number(r, 30, "spec", "terminationGracePeriodSeconds");
+    assert_member(r, "Pending", "status", "phase");
+    assert_member(r, "BestEffort", "status", "qosClass");
+    AUTO_REPLY struct reply again = request(*state, "POST", PODS, POD("a"));
+    assert_status(again, 409);
+    assert_member(again, "AlreadyExists", "reason");
+    assert_message(again, "pods \"a\" already exists");
+}
+
+static void generated_names_differ(void **state)
+{
+    static const char body[] = "{\"metadata\":{\"generateName\":\"web-\"},"
+                               "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}";
+    AUTO_REPLY struct reply one = request(*state, "POST", PODS, body);
+    AUTO_REPLY struct reply two = request(*state, "POST", PODS, body);
+
+    assert_status(one, 201);
+    assert_status(two, 201);
+    const char *first = gs_json_str(one.body, "metadata", "name", NULL);
+    assert_int_equal(strlen(first), strlen("web-") + 5);
+    assert_string_not_equal(first, gs_json_str(two.body, "metadata", "name", NULL));
+}
+
+static void missing_things_are_named(void **state)
+{
+    AUTO_REPLY struct reply pod = request(*state, "GET", PODS "/nope", NULL);
+    AUTO_REPLY struct reply ns = request(*state, "POST", "/api/v1/namespaces/nope/pods", POD("a"));
+    AUTO_REPLY struct reply path = request(*state, "GET", "/api/v1/gadgets", NULL);
+
+    assert_status(pod, 404);
+    assert_message(pod, "pods \"nope\" not found");
+    assert_member(pod, "pods", "details", "kind");
+    assert_status(ns, 404);
+    assert_message(ns, "namespaces \"nope\" not found");
+    assert_status(path, 404);
+    assert_message(path, "the server could not find the requested resource");
+}
+
+static void stale_updates_conflict(void **state)
+{
+    AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
+    assert_status(made, 201);
+    assert_number(made, 1, "metadata", "generation");
+    assert_number(made, 1, "spec", "replicas");
+    assert_member(made, "25%", "spec", "strategy", "rollingUpdate", "maxSurge");
+    gs_json_set(made.body, json_integer(3), "spec", "replicas", NULL);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_json_dump(made.body, &text);
+    AUTO_REPLY struct reply first = request(*state, "PUT", DEPLOYMENTS "/d", text.data);
+    AUTO_REPLY struct reply second = request(*state, "PUT", DEPLOYMENTS "/d", text.data);
+    assert_status(first, 200);
+    assert_number(first, 2, "metadata", "generation");
+    assert_status(second, 409);
+    assert_member(second, "Conflict", "reason");
+    assert_message(second, "Operation cannot be fulfilled on deployments.apps \"d\": the object "
+                           "has been modified");
+}
+
+static void status_and_spec_are_apart(void **state)
+{
+    AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
+    AUTO_REPLY struct reply status =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d/status", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"replicas\":7},\"status\":{\"readyReplicas\":2}}");
+    assert_status(status, 200);
+    assert_number(status, 1, "spec", "replicas");
+    assert_number(status, 2, "status", "readyReplicas");
+    assert_number(status, 1, "metadata", "generation");
+    AUTO_REPLY struct reply spec =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"replicas\":7},\"status\":{\"readyReplicas\":5}}");
+    assert_status(spec, 200);
+    assert_number(spec, 7, "spec", "replicas");
+    assert_number(spec, 2, "status", "readyReplicas");
+    assert_number(spec, 2, "metadata", "generation");
+}
+
+static void an_update_without_change_keeps_the_version(void **state)
+{
+    AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
+    AUTO_REPLY struct reply same =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d", "application/merge-patch+json", NULL,
+                     "{\"metadata\":{\"labels\":null}}");
+
+    assert_status(same, 200);
+    assert_member(same, gs_json_str(made.body, "metadata", "resourceVersion", NULL), "metadata",
+                  "resourceVersion");
+}
+
+static void bound_pods_are_deleted_with_grace(void **state)
+{
+    AUTO_REPLY struct reply made = request(*state, "POST", PODS, POD("a"));
+    AUTO_REPLY struct reply bound = request(
+        *state, "POST", PODS "/a/binding",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"a\",\"annotations\":"
+        "{\"x\":\"y\"}},\"target\":{\"kind\":\"Node\",\"name\":\"here\"}}");
+    assert_status(bound, 201);
+    AUTO_REPLY struct reply marked = request(*state, "DELETE", PODS "/a", NULL);
+    assert_status(marked, 200);
+    assert_non_null(gs_json_str(marked.body, "metadata", "deletionTimestamp", NULL));
+    assert_number(marked, 30, "metadata", "deletionGracePeriodSeconds");
+    assert_member(marked, "here", "spec", "nodeName");
+    assert_member(marked, "y", "metadata", "annotations", "x");
+    AUTO_REPLY struct reply there = request(*state, "GET", PODS "/a", NULL);
+    assert_status(there, 200);
+    AUTO_REPLY struct reply now =
+        request(*state, "DELETE", PODS "/a", "{\"gracePeriodSeconds\":0}");
+    assert_status(now, 200);
+    AUTO_REPLY struct reply gone = request(*state, "GET", PODS "/a", NULL);
+    assert_status(gone, 404);
+}
+
+static void finalizers_hold_objects(void **state)
+{
+    static const char path[] = "/api/v1/namespaces/default/configmaps/c";
+    AUTO_REPLY struct reply made = request(
+        *state, "POST", "/api/v1/namespaces/default/configmaps",
+        "{\"metadata\":{\"name\":\"c\",\"finalizers\":[\"a.b/c\"]},\"data\":{\"k\":\"v\"}}");
+    AUTO_REPLY struct reply del = request(*state, "DELETE", path, NULL);
+    assert_status(del, 200);
+    assert_non_null(gs_json_str(del.body, "metadata", "deletionTimestamp", NULL));
+    AUTO_REPLY struct reply freed =
+        request_with(*state, "PATCH", path, "application/merge-patch+json", NULL,
+                     "{\"metadata\":{\"finalizers\":null}}");
+    assert_status(freed, 200);
+    AUTO_REPLY struct reply gone = request(*state, "GET", path, NULL);
+    assert_status(gone, 404);
+}
+
+static void deletion_preconditions_and_dry_run(void **state)
+{
+    static const char base[] = "/api/v1/namespaces/default/configmaps";
+    static const char path[] = "/api/v1/namespaces/default/configmaps/c";
+    AUTO_REPLY struct reply dry =
+        request(*state, "POST", "/api/v1/namespaces/default/configmaps?dryRun=All",
+                "{\"metadata\":{\"name\":\"c\"}}");
+    assert_status(dry, 201);
+    AUTO_REPLY struct reply none = request(*state, "GET", path, NULL);
+    assert_status(none, 404);
+    AUTO_REPLY struct reply made = request(*state, "POST", base, "{\"metadata\":{\"name\":\"c\"}}");
+    AUTO_REPLY struct reply other =
+        request(*state, "DELETE", path, "{\"preconditions\":{\"uid\":\"other\"}}");
+    assert_status(other, 409);
+    AUTO_REPLY struct reply try = request(*state, "DELETE", path, "{\"dryRun\":[\"All\"]}");
+    assert_status(try, 200);
+    AUTO_REPLY struct reply del = request(*state, "DELETE", path, NULL);
+    assert_status(del, 200);
+    assert_member(del, "Success", "status");
+    assert_member(del, "c", "details", "name");
+}
+
+static void namespaces_end_when_empty(void **state)
+{
+    static const char cm[] = "/api/v1/namespaces/n/configmaps";
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"n\"}}");
+    assert_status(made, 201);
+    assert_member(made, "Active", "status", "phase");
+    AUTO_REPLY struct reply inside = request(*state, "POST", cm, "{\"metadata\":{\"name\":\"c\"}}");
+    AUTO_REPLY struct reply del = request(*state, "DELETE", "/api/v1/namespaces/n", NULL);
+    assert_member(del, "Terminating", "status", "phase");
+    AUTO_REPLY struct reply refused =
+        request(*state, "POST", cm, "{\"metadata\":{\"name\":\"d\"}}");
+    assert_status(refused, 403);
+    assert_message(refused, "because it is being terminated");
+    AUTO_REPLY struct reply emptied = request(*state, "DELETE", cm, NULL);
+    assert_status(emptied, 200);
+    gs_json_set(del.body, json_array(), "spec", "finalizers", NULL);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_json_dump(del.body, &text);
+    AUTO_REPLY struct reply fin =
+        request(*state, "PUT", "/api/v1/namespaces/n/finalize", text.data);
+    assert_status(fin, 200);
+    AUTO_REPLY struct reply gone = request(*state, "GET", "/api/v1/namespaces/n", NULL);
+    assert_status(gone, 404);
+    AUTO_REPLY struct reply kept = request(*state, "DELETE", "/api/v1/namespaces/default", NULL);
+    assert_status(kept, 403);
+}
+
+static void orphans_lose_their_owner(void **state)
+{
+    AUTO_REPLY struct reply owner = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
+    GS_AUTO_FREE char *body =
+        gs_format("{\"metadata\":{\"name\":\"c\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","
+                  "\"kind\":\"Deployment\",\"name\":\"d\",\"uid\":\"%s\"}]}}",
+                  gs_json_str(owner.body, "metadata", "uid", NULL));
+    AUTO_REPLY struct reply owned =
+        request(*state, "POST", "/api/v1/namespaces/default/configmaps", body);
+    assert_status(owned, 201);
+    AUTO_REPLY struct reply del =
+        request(*state, "DELETE", DEPLOYMENTS "/d?propagationPolicy=Orphan", NULL);
+    assert_status(del, 200);
+    AUTO_REPLY struct reply left =
+        request(*state, "GET", "/api/v1/namespaces/default/configmaps/c", NULL);
+    assert_status(left, 200);
+    assert_int_equal(json_array_size(gs_json_get(left.body, "metadata", "ownerReferences", NULL)),
+                     0);
+}
+
+static void scale_reads_and_writes_replicas(void **state)
+{
+    AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
+    AUTO_REPLY struct reply get = request(*state, "GET", DEPLOYMENTS "/d/scale", NULL);
+    assert_status(get, 200);
+    assert_member(get, "app=x", "status", "selector");
+    assert_number(get, 1, "spec", "replicas");
+    AUTO_REPLY struct reply patch =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d/scale", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"replicas\":5}}");
+    assert_status(patch, 200);
+    assert_number(patch, 5, "spec", "replicas");
+    AUTO_REPLY struct reply bad = request(
+        *state, "PUT", DEPLOYMENTS "/d/scale",
+        "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"spec\":{\"replicas\":-1}}");
+    assert_status(bad, 422);
+    assert_message(bad, "spec.replicas: Invalid value: -1: must be greater than or equal to 0");
+    AUTO_REPLY struct reply d = request(*state, "GET", DEPLOYMENTS "/d", NULL);
+    assert_number(d, 5, "spec", "replicas");
+    assert_number(d, 2, "metadata", "generation");
+}
+
+static void inert_kinds_say_so(void **state)
+{
+    AUTO_REPLY struct reply made = request(
+        *state, "POST", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors",
+        "{\"metadata\":{\"name\":\"m\"},\"spec\":{\"endpoints\":[{\"port\":\"metrics\"}]}}");
+    assert_status(made, 201);
+    AUTO_REPLY struct reply events =
+        request(*state, "GET",
+                "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dm", NULL);
+    json_t *event = json_array_get(json_object_get(events.body, "items"), 0);
+    assert_non_null(event);
+    assert_string_equal(gs_json_str(event, "reason", NULL), "NothingActsOnKind");
+    assert_string_equal(gs_json_str(event, "message", NULL),
+                        "ServiceMonitor.monitoring.coreos.com \"m\" is stored, but nothing acts on "
+                        "it here");
+    AUTO_REPLY struct reply view =
+        request(*state, "GET", "/apis/events.k8s.io/v1/namespaces/default/events", NULL);
+    event = json_array_get(json_object_get(view.body, "items"), 0);
+    assert_string_equal(gs_json_str(event, "regarding", "name", NULL), "m");
+    assert_string_equal(gs_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
+}
+
+static void autoscalers_come_in_every_version(void **state)
+{
+    AUTO_REPLY struct reply made = request(
+        *state, "POST", "/apis/autoscaling/v2beta1/namespaces/default/horizontalpodautoscalers",
+        "{\"apiVersion\":\"autoscaling/v2beta1\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":"
+        "{\"name\":\"h\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":"
+        "\"Deployment\",\"name\":\"d\"},\"maxReplicas\":3,\"metrics\":[{\"type\":\"Pods\",\"pods\":"
+        "{\"metricName\":\"m\",\"targetAverageValue\":20}}]}}");
+    assert_status(made, 201);
+    assert_member(made, "autoscaling/v2beta1", "apiVersion");
+    AUTO_REPLY struct reply v2 = request(
+        *state, "GET", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/h", NULL);
+    assert_status(v2, 200);
+    json_t *metric = json_array_get(gs_json_get(v2.body, "spec", "metrics", NULL), 0);
+    assert_string_equal(gs_json_str(metric, "pods", "target", "averageValue", NULL), "20");
+    AUTO_REPLY struct reply v1 = request(
+        *state, "GET", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", NULL);
+    assert_status(v1, 200);
+    assert_member(v1, "autoscaling/v1", "apiVersion");
+}
+
+static void strangers_stay_out(void **state)
+{
+    struct harness *h = *state;
+    struct http_client *known = h->client;
+
+    h->client = http_client_new_loopback(&h->loop, local_api_handle, h->api, NULL);
+    AUTO_REPLY struct reply pods = request(h, "GET", PODS, NULL);
+    AUTO_REPLY struct reply health = request(h, "GET", "/healthz", NULL);
+    http_client_free(h->client);
+    h->client = known;
+    assert_status(pods, 401);
+    assert_member(pods, "Unauthorized", "reason");
+    assert_status(health, 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(base_namespaces_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(create_sets_metadata_and_defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(generated_names_differ, setup, teardown),
+        cmocka_unit_test_setup_teardown(missing_things_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(stale_updates_conflict, setup, teardown),
+        cmocka_unit_test_setup_teardown(status_and_spec_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_update_without_change_keeps_the_version, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(bound_pods_are_deleted_with_grace, setup, teardown),
+        cmocka_unit_test_setup_teardown(finalizers_hold_objects, setup, teardown),
+        cmocka_unit_test_setup_teardown(deletion_preconditions_and_dry_run, setup, teardown),
+        cmocka_unit_test_setup_teardown(namespaces_end_when_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(orphans_lose_their_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(scale_reads_and_writes_replicas, setup, teardown),
+        cmocka_unit_test_setup_teardown(inert_kinds_say_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(autoscalers_come_in_every_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(strangers_stay_out, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

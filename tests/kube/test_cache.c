@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache against a scripted API: what it lists, the watch streams that it opens, and what its
+// handlers hear, as one line each.
+#include "base/mem.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+#include "loop.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *http;
+    struct kube_client *client;
+    struct kube_cache *cache;
+    const char *list; // body of the next list answers
+    int list_status;
+    int lists, watches;
+    char *watch_version; // resourceVersion of the last watch
+    int watch_status;    // 200, or what to refuse watches with
+    struct http_stream *stream;
+    struct gs_buf heard; // "+a@1 ~a@2 -a@2 synced "
+    bool free_on_change;
+};
+
+static void stream_closed(void *arg)
+{
+    struct fixture *f = arg;
+    f->stream = NULL;
+}
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    if (!http_query(x, "watch")) {
+        f->lists++;
+        http_reply(x, f->list_status, "application/json", gs_slice_of(f->list));
+        return;
+    }
+    f->watches++;
+    assert_string_equal(http_query(x, "allowWatchBookmarks"), "true");
+    free(f->watch_version);
+    f->watch_version = gs_strdup(http_query(x, "resourceVersion"));
+    if (f->watch_status != 200)
+        http_reply_text(x, f->watch_status, "no");
+    else
+        f->stream = http_reply_stream(x, 200, "application/json", stream_closed, f);
+}
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct fixture *f = arg;
+    const json_t *obj = new_obj ? new_obj : old_obj;
+    gs_buf_addf(&f->heard, "%c%s@%s ",
+                !old_obj  ? '+'
+                : new_obj ? '~'
+                          : '-',
+                kube_name(obj), kube_resource_version(obj));
+    if (f->free_on_change) {
+        kube_cache_free(f->cache);
+        f->cache = NULL;
+    }
+}
+
+static void on_synced(void *arg)
+{
+    struct fixture *f = arg;
+    gs_buf_add_str(&f->heard, "synced ");
+}
+
+#define OBJECT(name, version)                                                                      \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"uid\":\"u-" name                   \
+    "\",\"resourceVersion\":\"" version "\"}}"
+#define LIST(version, items)                                                                       \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" version     \
+    "\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+
+static void setup(struct fixture *f, const char *list)
+{
+    *f = (struct fixture){.list = list, .list_status = 200, .watch_status = 200};
+    uv_loop_init(&f->loop);
+    f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
+    f->client = kube_client_new(f->http);
+    f->cache = kube_cache_new(&f->loop, f->client, KUBE_PODS, NULL, NULL);
+    struct kube_cache_handlers h = {.on_change = on_change, .on_synced = on_synced, .arg = f};
+    kube_cache_add_handlers(f->cache, &h);
+    kube_cache_start(f->cache);
+}
+
+static void finish(struct fixture *f)
+{
+    kube_cache_free(f->cache);
+    kube_client_free(f->client);
+    http_client_free(f->http);
+    loop_finish(&f->loop);
+    gs_buf_finish(&f->heard);
+    free(f->watch_version);
+}
+
+static bool heard(struct fixture *f, const char *text)
+{
+    return strcmp(f->heard.data ? f->heard.data : "", text) == 0;
+}
+
+static void say(struct fixture *f, const char *text)
+{
+    loop_until(&f->loop, f->stream != NULL);
+    http_stream_write(f->stream, gs_slice_of(text));
+}
+
+static void list_then_watch(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("5", OBJECT("a", "3")));
+    loop_until(&f.loop, heard(&f, "+a@3 synced "));
+    assert_true(kube_cache_synced(f.cache));
+    const json_t *a = kube_cache_get(f.cache, "n", "a");
+    assert_string_equal(kube_kind(a), "Pod"); // lists say it once for all
+    assert_string_equal(kube_api_version(a), "v1");
+    say(&f, EVENT("ADDED", OBJECT("b", "6")) EVENT("MODIFIED", OBJECT("a", "7"))
+                EVENT("DELETED", OBJECT("b", "8")));
+    loop_until(&f.loop, heard(&f, "+a@3 synced +b@6 ~a@7 -b@8 "));
+    assert_string_equal(f.watch_version, "5");
+    assert_int_equal(kube_cache_len(f.cache), 1);
+    assert_null(kube_cache_get(f.cache, "n", "b"));
+    assert_null(kube_cache_error(f.cache));
+    finish(&f);
+}
+
+static void events_in_pieces(void **state)
+{
+    static const char text[] = EVENT("ADDED", OBJECT("a", "2")) EVENT("ADDED", OBJECT("b", "3"));
+    struct fixture f;
+    setup(&f, LIST("1", ""));
+    for (size_t i = 0; i + 1 < sizeof(text); i++) {
+        loop_until(&f.loop, f.stream != NULL);
+        http_stream_write(f.stream, gs_slice_make(text + i, 1));
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+    }
+    loop_until(&f.loop, heard(&f, "synced +a@2 +b@3 "));
+    finish(&f);
+}
+
+static void stream_end_goes_on_from_the_last_version(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", ""));
+    say(&f, EVENT("ADDED", OBJECT("a", "2"))
+                EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"9\"}}"));
+    loop_until(&f.loop, heard(&f, "synced +a@2 "));
+    http_stream_end(f.stream);
+    loop_until(&f.loop, f.watches == 2);
+    assert_string_equal(f.watch_version, "9");
+    assert_int_equal(f.lists, 1);
+    finish(&f);
+}
+
+static void gone_lists_again_and_tells_the_difference(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", OBJECT("a", "1") "," OBJECT("b", "1") "," OBJECT("c", "1")));
+    loop_until(&f.loop, f.stream != NULL);
+    gs_buf_clear(&f.heard);
+    f.list = LIST("9", OBJECT("a", "1") "," OBJECT("b", "8") "," OBJECT("d", "9"));
+    say(&f, EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}"));
+    loop_until(&f.loop, f.watches == 2);
+    assert_true(heard(&f, "-c@1 ~b@8 +d@9 "));
+    assert_string_equal(f.watch_version, "9");
+    finish(&f);
+}
+
+static void another_object_of_the_same_name_is_two_changes(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", OBJECT("a", "1")));
+    loop_until(&f.loop, f.stream != NULL);
+    say(&f, EVENT("MODIFIED", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"other\","
+                              "\"resourceVersion\":\"2\"}}"));
+    loop_until(&f.loop, heard(&f, "+a@1 synced -a@1 +a@2 "));
+    finish(&f);
+}
+
+static void failed_lists_are_tried_again(void **state)
+{
+    struct fixture f;
+    setup(&f, "{\"message\":\"starting\"}");
+    f.list_status = 503;
+    loop_until(&f.loop, f.lists == 2);
+    assert_non_null(strstr(kube_cache_error(f.cache), "starting"));
+    assert_false(kube_cache_synced(f.cache));
+    f.list_status = 200;
+    f.list = LIST("1", OBJECT("a", "1"));
+    loop_until(&f.loop, heard(&f, "+a@1 synced "));
+    loop_until(&f.loop, kube_cache_error(f.cache) == NULL);
+    finish(&f);
+}
+
+static void refused_watches_list_again(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", ""));
+    f.watch_status = 410;
+    loop_until(&f.loop, f.watches == 3);
+    assert_true(f.lists >= 3);
+    f.watch_status = 200;
+    say(&f, EVENT("ADDED", OBJECT("a", "2")));
+    loop_until(&f.loop, heard(&f, "synced +a@2 "));
+    finish(&f);
+}
+
+static void nonsense_on_the_stream_lists_again(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", ""));
+    say(&f, "<html>\n");
+    loop_until(&f.loop, f.lists == 2);
+    say(&f, EVENT("ADDED", OBJECT("a", "2")));
+    loop_until(&f.loop, heard(&f, "synced +a@2 "));
+    finish(&f);
+}
+
+static void late_handlers_get_a_replay(void **state)
+{
+    struct fixture f, late = {0};
+    setup(&f, LIST("1", OBJECT("a", "1")));
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    struct kube_cache_handlers h = {.on_change = on_change, .on_synced = on_synced, .arg = &late};
+    kube_cache_add_handlers(f.cache, &h);
+    assert_true(heard(&late, "+a@1 synced "));
+    kube_cache_remove_handlers(f.cache, &late);
+    say(&f, EVENT("ADDED", OBJECT("b", "2")));
+    loop_until(&f.loop, heard(&f, "+a@1 synced +b@2 "));
+    assert_true(heard(&late, "+a@1 synced "));
+    gs_buf_finish(&late.heard);
+    finish(&f);
+}
+
+static void may_be_freed_by_a_handler(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("1", OBJECT("a", "1") "," OBJECT("b", "1")));
+    f.free_on_change = true;
+    loop_until(&f.loop, f.cache == NULL);
+    assert_true(f.heard.len == strlen("+a@1 ")); // and nothing more
+    finish(&f);
+    setup(&f, LIST("1", ""));
+    loop_until(&f.loop, f.stream != NULL);
+    f.free_on_change = true;
+    say(&f, EVENT("ADDED", OBJECT("a", "2")) EVENT("ADDED", OBJECT("b", "3")));
+    loop_until(&f.loop, f.cache == NULL);
+    assert_true(heard(&f, "synced +a@2 "));
+    finish(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(list_then_watch),
+        cmocka_unit_test(events_in_pieces),
+        cmocka_unit_test(stream_end_goes_on_from_the_last_version),
+        cmocka_unit_test(gone_lists_again_and_tells_the_difference),
+        cmocka_unit_test(another_object_of_the_same_name_is_two_changes),
+        cmocka_unit_test(failed_lists_are_tried_again),
+        cmocka_unit_test(refused_watches_list_again),
+        cmocka_unit_test(nonsense_on_the_stream_lists_again),
+        cmocka_unit_test(late_handlers_get_a_replay),
+        cmocka_unit_test(may_be_freed_by_a_handler),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/mem.h"
+#include "kube/event.h"
+#include "kube/object.h"
+#include "loop.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *http;
+    struct kube_client *client;
+    struct kube_recorder *recorder;
+    json_t *event; // as last written
+    int creates, patches;
+    bool lose_patches; // answer 404
+    json_t *about;
+};
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    json_t *body = NULL;
+    assert_ok(gs_json_parse(http_body(x), true, &body));
+    if (strcmp(http_method(x), "PATCH") == 0) {
+        f->patches++;
+        if (f->lose_patches) {
+            json_decref(body);
+            http_reply_text(x, 404, "gone");
+            return;
+        }
+        json_object_update(f->event, body);
+        json_decref(body);
+    } else {
+        f->creates++;
+        json_decref(f->event);
+        f->event = body;
+    }
+    http_reply(x, 201, "application/json", GS_SLICE("{}"));
+}
+
+static void setup(struct fixture *f)
+{
+    *f = (struct fixture){0};
+    uv_loop_init(&f->loop);
+    f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
+    f->client = kube_client_new(f->http);
+    f->recorder = kube_recorder_new(f->client, "kubelet", "node-1");
+    f->about =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "kind", "Pod", "apiVersion", "v1",
+                  "metadata", "name", "p", "namespace", "n", "uid", "u", "resourceVersion", "7");
+}
+
+static void finish(struct fixture *f)
+{
+    kube_recorder_free(f->recorder);
+    kube_client_free(f->client);
+    http_client_free(f->http);
+    loop_finish(&f->loop);
+    json_decref(f->event);
+    json_decref(f->about);
+}
+
+static void an_event_has_its_fields(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    kube_event(f.recorder, f.about, "Normal", "Started", "Started container %s", "c");
+    loop_until(&f.loop, f.creates == 1);
+    assert_true(gs_starts(kube_name(f.event), "p."));
+    assert_string_equal(kube_namespace(f.event), "n");
+    assert_string_equal(gs_json_str(f.event, "involvedObject", "uid", NULL), "u");
+    assert_string_equal(gs_json_str(f.event, "involvedObject", "kind", NULL), "Pod");
+    assert_string_equal(gs_json_str(f.event, "message", NULL), "Started container c");
+    assert_string_equal(gs_json_str(f.event, "reason", NULL), "Started");
+    assert_string_equal(gs_json_str(f.event, "type", NULL), "Normal");
+    assert_string_equal(gs_json_str(f.event, "source", "component", NULL), "kubelet");
+    assert_string_equal(gs_json_str(f.event, "source", "host", NULL), "node-1");
+    assert_string_equal(gs_json_str(f.event, "reportingComponent", NULL), "kubelet");
+    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 1);
+    finish(&f);
+}
+
+static void repeats_raise_the_count(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    for (int i = 0; i < 3; i++)
+        kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
+    loop_until(&f.loop, gs_json_int(f.event, 0, "count", NULL) == 3);
+    assert_int_equal(f.creates, 1);
+    assert_int_equal(f.patches, 1); // two repeats while the creation was under way
+    kube_event(f.recorder, f.about, "Warning", "BackOff", "another");
+    loop_until(&f.loop, f.creates == 2);
+    finish(&f);
+}
+
+static void an_expired_event_is_made_again(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
+    loop_until(&f.loop, f.creates == 1);
+    loop_for_ms(&f.loop, 50);
+    f.lose_patches = true;
+    kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
+    loop_until(&f.loop, f.creates == 2);
+    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 2);
+    finish(&f);
+}
+
+static void many_different_events_stay_bounded(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    for (int i = 0; i < 2000; i++)
+        kube_event(f.recorder, f.about, "Normal", "Seen", "number %d", i);
+    loop_until(&f.loop, f.creates >= 512);
+    finish(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_event_has_its_fields),
+        cmocka_unit_test(repeats_raise_the_count),
+        cmocka_unit_test(an_expired_event_is_made_again),
+        cmocka_unit_test(many_different_events_stay_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

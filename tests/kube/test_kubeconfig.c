@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "base/mem.h"
+#include "kube/kubeconfig.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+struct fixture {
+    char dir[64];
+    char *path;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    memcpy(f->dir, "/tmp/gpuscale-kubeconfig-XXXXXX", sizeof("/tmp/gpuscale-kubeconfig-XXXXXX"));
+    if (!mkdtemp(f->dir)) {
+        free(f);
+        return -1;
+    }
+    f->path = gs_format("%s/config", f->dir);
+    unsetenv("KUBECONFIG");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    setenv("HOME", f->dir, 1);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *command = gs_format("rm -rf '%s'", f->dir);
+    int rc = system(command);
+    free(f->path);
+    free(f);
+    return rc;
+}
+
+static void put(struct fixture *f, const char *name, const char *text)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", f->dir, name);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
+}
+
+static void written_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct kube_config c = {
+        .server = (char *)"https://127.0.0.1:6443",
+        .ca_pem = (char *)"-----BEGIN CERTIFICATE-----\nAA\n",
+        .client_cert_pem = (char *)"cert",
+        .client_key_pem = (char *)"key",
+        .ns = (char *)"team \"a\"",
+    };
+    struct kube_config r = {0};
+    assert_ok(kube_config_write(f->path, "gpuscale", &c));
+    struct stat st;
+    assert_int_equal(stat(f->path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_ok(kube_config_load(f->path, NULL, &r));
+    assert_string_equal(r.server, c.server);
+    assert_string_equal(r.ca_pem, c.ca_pem);
+    assert_string_equal(r.client_cert_pem, c.client_cert_pem);
+    assert_string_equal(r.client_key_pem, c.client_key_pem);
+    assert_string_equal(r.ns, c.ns);
+    assert_null(r.token);
+    kube_config_finish(&r);
+    assert_error(kube_config_load(f->path, "other", &r), GS_EINVAL, "no context \"other\"");
+}
+
+static void files_beside_and_several_sources(void **state)
+{
+    struct fixture *f = *state;
+    put(f, "ca.pem", "the ca\n");
+    put(f, "token", "secret\n");
+    put(f, "one", "current-context: c\ncontexts:\n- name: c\n  context: {cluster: k, user: u}\n");
+    put(f, "two",
+        "clusters:\n- name: k\n  cluster: {server: 'https://x', certificate-authority: ca.pem}\n"
+        "users:\n- name: u\n  user: {tokenFile: token}\n");
+    GS_AUTO_FREE char *list = gs_format("%s/one:%s/absent:%s/two", f->dir, f->dir, f->dir);
+    setenv("KUBECONFIG", list, 1);
+    struct kube_config r = {0};
+    assert_ok(kube_config_load(NULL, NULL, &r));
+    assert_string_equal(r.server, "https://x");
+    assert_string_equal(r.ca_pem, "the ca\n");
+    assert_string_equal(r.token, "secret");
+    assert_string_equal(r.ns, "default");
+    kube_config_finish(&r);
+}
+
+static void errors_name_the_place(void **state)
+{
+    struct fixture *f = *state;
+    struct kube_config r = {0};
+    assert_error(kube_config_load(NULL, NULL, &r), GS_ENOTFOUND, "KUBECONFIG");
+    put(f, "config", "- a\n");
+    assert_error(kube_config_load(f->path, NULL, &r), GS_EINVAL, "/config: not a kubeconfig");
+    put(f, "config", "clusters: []\n");
+    assert_error(kube_config_load(f->path, NULL, &r), GS_EINVAL, "current-context");
+    put(f, "config",
+        "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\n"
+        "clusters:\n- {name: k, cluster: {server: s, certificate-authority-data: '?'}}\n");
+    assert_error(kube_config_load(f->path, NULL, &r), GS_EINVAL, "certificate-authority-data");
+    put(f, "config",
+        "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\n"
+        "clusters:\n- {name: k, cluster: {server: s}}\nusers:\n- {name: u, user: {exec: {}}}\n");
+    assert_error(kube_config_load(f->path, NULL, &r), GS_ENOTSUP, "plug-in");
+    assert_null(r.server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(written_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_beside_and_several_sources, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_name_the_place, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "unit.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
 #include <uv.h>
 
 #define LOOP_DEADLINE_NS (20 * GS_NS_PER_SEC)

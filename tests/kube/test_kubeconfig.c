@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 struct fixture {
-    char dir[64];
     char *path;
+    char dir[64];
 };
 
 static int setup(void **state)

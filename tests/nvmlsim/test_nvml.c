@@ -1,0 +1,749 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library as a foreign program sees it: loaded by name, called through its symbols.
+#include "simtest.h"
+
+#include <pthread.h>
+
+static struct nvml nv;
+
+// What the reference gives for each structure and version word.
+static_assert(NVML_VERSION_WORD(nvmlMemory_v2_t, 2) == 0x02000028, "");
+static_assert(NVML_VERSION_WORD(nvmlTemperature_v1_t, 1) == 0x0100000c, "");
+static_assert(NVML_VERSION_WORD(nvmlMarginTemperature_v1_t, 1) == 0x01000008, "");
+static_assert(NVML_VERSION_WORD(nvmlFanSpeedInfo_v1_t, 1) == 0x0100000c, "");
+static_assert(NVML_VERSION_WORD(nvmlProcessesUtilizationInfo_v1_t, 1) == 0x01000018, "");
+static_assert(NVML_VERSION_WORD(nvmlProcessDetailList_v1_t, 1) == 0x01000018, "");
+static_assert(NVML_VERSION_WORD(nvmlEccSramErrorStatus_v1_t, 1) == 0x01000068, "");
+static_assert(NVML_VERSION_WORD(nvmlGpuInstanceProfileInfo_v2_t, 2) == 0x02000098, "");
+static_assert(NVML_VERSION_WORD(nvmlGpuInstanceProfileInfo_v3_t, 3) == 0x03000098, "");
+static_assert(sizeof(nvmlProcessInfo_v1_t) == 16 && sizeof(nvmlProcessInfo_v2_t) == 24, "");
+static_assert(offsetof(nvmlMemory_v2_t, total) == 8 && offsetof(nvmlMemory_v2_t, reserved) == 16 &&
+              offsetof(nvmlMemory_v2_t, free) == 24, "");
+static_assert(offsetof(nvmlFieldValue_t, scopeId) == 4 && offsetof(nvmlFieldValue_t, timestamp) == 8 &&
+              offsetof(nvmlFieldValue_t, latencyUsec) == 16 &&
+              offsetof(nvmlFieldValue_t, valueType) == 24 &&
+              offsetof(nvmlFieldValue_t, nvmlReturn) == 28, "");
+static_assert(offsetof(nvmlEventData_t, eventType) == 8 && offsetof(nvmlEventData_t, eventData) == 16 &&
+              offsetof(nvmlEventData_t, gpuInstanceId) == 24, "");
+static_assert(offsetof(nvmlProcessUtilizationSample_t, timeStamp) == 8 &&
+              offsetof(nvmlProcessUtilizationSample_t, smUtil) == 16, "");
+static_assert(offsetof(nvmlProcessUtilizationInfo_v1_t, pid) == 8 &&
+              offsetof(nvmlProcessUtilizationInfo_v1_t, smUtil) == 12, "");
+static_assert(offsetof(nvmlGpmMetricsGet_t, sample1) == 8 &&
+              offsetof(nvmlGpmMetricsGet_t, metrics) == 24, "");
+static_assert(offsetof(nvmlGpuInstanceProfileInfo_v3_t, memorySizeMB) == 40 &&
+              offsetof(nvmlGpuInstanceProfileInfo_v3_t, name) == 48, "");
+
+static struct sim *start(const char *spec)
+{
+    struct sim *s = make_sim(spec);
+    assert_int_equal(nv.nvmlInit_v2(), 0);
+    return s;
+}
+
+static void stop(struct sim *s)
+{
+    assert_int_equal(nv.nvmlShutdown(), 0);
+    drop_sim(s);
+}
+
+static nvmlDevice_t device(unsigned i)
+{
+    nvmlDevice_t d = NULL;
+    assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(i, &d), 0);
+    assert_non_null(d);
+    return d;
+}
+
+static void test_every_call_is_exported(void **state)
+{
+#define CHECK_SYMBOL(name, arguments)                                                              \
+    if (!nv.name)                                                                                  \
+        fail_msg("%s is missing", #name);
+    NVML_CALLS(CHECK_SYMBOL)
+#undef CHECK_SYMBOL
+    assert_non_null(nv.nvmlErrorString);
+    assert_int_equal(nv.gpuscaleNvmlIsSimulated(), 1);
+    assert_null(dlsym(nv.handle, "gs_error_new")); // nothing else shows
+    assert_null(dlsym(nv.handle, "sim_attach"));
+    assert_string_equal(nv.nvmlErrorString(0), "Success");
+    assert_string_equal(nv.nvmlErrorString(15), "GPU is lost");
+    assert_string_equal(nv.nvmlErrorString(12345), "Unknown Error");
+}
+
+static void test_before_and_after_init(void **state)
+{
+    unsigned n = 0;
+    char text[80];
+    unsetenv(SIM_ENV);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
+    assert_int_equal(nv.nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
+    assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
+    setenv(SIM_ENV, "/gpuscale-test-nothing", 1);
+    assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
+    struct sim *s = start("2xL4");
+    assert_int_equal(nv.nvmlInitWithFlags(0), 0); // counted
+    assert_int_equal(nv.nvmlShutdown(), 0);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(nv.nvmlSystemGetDriverVersion(text, sizeof(text)), 0);
+    assert_non_null(strstr(text, "simulated"));
+    assert_int_equal(nv.nvmlSystemGetDriverVersion(text, 5), NVML_ERROR_INSUFFICIENT_SIZE);
+    nvmlDevice_t d = device(0);
+    stop(s);
+    assert_int_equal(nv.nvmlDeviceGetName(d, text, sizeof(text)), NVML_ERROR_UNINITIALIZED);
+}
+
+static void test_identity(void **state)
+{
+    struct sim *s = start("1xA100-SXM4-80GB,1xGeForce-RTX-4090");
+    struct sim_gpu_info info;
+    sim_gpu_info(s, 0, &info);
+    nvmlDevice_t d = device(0), same = NULL;
+    char text[96];
+    unsigned n = 0;
+    assert_int_equal(nv.nvmlDeviceGetName(d, text, sizeof(text)), 0);
+    assert_string_equal(text, "NVIDIA A100-SXM4-80GB");
+    assert_int_equal(nv.nvmlDeviceGetUUID(d, text, sizeof(text)), 0);
+    assert_string_equal(text, info.uuid);
+    assert_int_equal(nv.nvmlDeviceGetHandleByUUID(text, &same), 0);
+    assert_ptr_equal(same, d);
+    assert_int_equal(nv.nvmlDeviceGetHandleByUUID("GPU-0", &same), NVML_ERROR_NOT_FOUND);
+    nvmlPciInfo_t pci;
+    assert_int_equal(nv.nvmlDeviceGetPciInfo_v3(d, &pci), 0);
+    assert_string_equal(pci.busId, "00000000:10:00.0");
+    assert_string_equal(pci.busIdLegacy, "0000:10:00.0");
+    assert_int_equal(pci.pciDeviceId & 0xffff, 0x10de);
+    assert_int_equal(nv.nvmlDeviceGetHandleByPciBusId_v2("0000:10:00.0", &same), 0);
+    assert_ptr_equal(same, d);
+    assert_int_equal(nv.nvmlDeviceGetMinorNumber(device(1), &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(nv.nvmlDeviceGetArchitecture(d, &n), 0);
+    assert_int_equal(n, 7);
+    assert_int_equal(nv.nvmlDeviceGetSerial(d, text, sizeof(text)), 0);
+    assert_int_equal(nv.nvmlDeviceGetSerial(device(1), text, sizeof(text)), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(2, &same), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nv.nvmlDeviceGetName((nvmlDevice_t)(void *)text, text, sizeof(text)),
+                     NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nv.nvmlDeviceGetName(NULL, text, sizeof(text)), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nv.nvmlDeviceGetName(d, NULL, 0), NVML_ERROR_INVALID_ARGUMENT);
+    stop(s);
+}
+
+static int field(nvmlDevice_t d, uint32_t id, nvmlFieldValue_t *ret)
+{
+    *ret = (nvmlFieldValue_t){.fieldId = id};
+    assert_int_equal(nv.nvmlDeviceGetFieldValues(d, 1, ret), 0);
+    return ret->nvmlReturn;
+}
+
+static void test_what_a_model_does_not_have(void **state)
+{
+    struct sim *s = start("Tesla-K80,Tesla-T4,A100-SXM4-40GB,GeForce-RTX-4090");
+    unsigned n = 0, a = 0, b = 0, e = 0;
+    int current = 0, pending = 0;
+    unsigned long long mj = 0;
+    nvmlFieldValue_t f;
+    const int no = NVML_ERROR_NOT_SUPPORTED;
+    assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(device(0), &mj), no);
+    assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(device(1), &mj), 0);
+    assert_int_equal(nv.nvmlDeviceGetFanSpeed(device(2), &n), no);
+    assert_int_equal(nv.nvmlDeviceGetFanSpeed(device(3), &n), 0);
+    assert_int_equal(nv.nvmlDeviceGetMigMode(device(1), &a, &b), no);
+    assert_int_equal(nv.nvmlDeviceGetMigMode(device(2), &a, &b), 0);
+    assert_int_equal(a, 0);
+    assert_int_equal(nv.nvmlDeviceGetEccMode(device(3), &current, &pending), no);
+    assert_int_equal(nv.nvmlDeviceGetEccMode(device(0), &current, &pending), 0);
+    assert_int_equal(current, 1);
+    assert_int_equal(nv.nvmlDeviceGetRemappedRows(device(1), &n, &a, &b, &e), no);
+    assert_int_equal(nv.nvmlDeviceGetRemappedRows(device(2), &n, &a, &b, &e), 0);
+    assert_int_equal(nv.nvmlDeviceGetRetiredPages(device(0), 0, &n, NULL), 0);
+    assert_int_equal(nv.nvmlDeviceGetRetiredPages(device(2), 0, &n, NULL), no);
+    assert_int_equal(field(device(1), 82, &f), no); // memory temperature
+    assert_int_equal(field(device(2), 82, &f), 0);
+    assert_int_equal(f.valueType, NVML_VALUE_U32);
+    assert_in_range(f.value.u32, 20, 100);
+    assert_int_equal(field(device(0), 83, &f), no); // energy
+    assert_int_equal(field(device(2), 83, &f), 0);
+    assert_int_equal(f.valueType, NVML_VALUE_U64);
+    assert_int_equal(field(device(2), 9999, &f), no);
+    assert_int_equal(field(device(2), 142, &f), 0);
+    assert_int_equal(field(device(2), 185, &f), 0);
+    assert_int_equal(f.value.u32, 52000);
+    assert_true(f.timestamp > 1600000000LL * 1000000);
+    nvmlProcessUtilizationSample_t sample;
+    n = 1;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(device(0), &sample, &n, 0), no);
+    nvmlGpmSupport_t gpm = {.version = 1};
+    assert_int_equal(nv.nvmlGpmQueryDeviceSupport(device(2), &gpm), 0);
+    assert_int_equal(gpm.isSupportedDevice, 0);
+    stop(s);
+}
+
+static void test_versions_are_checked(void **state)
+{
+    struct sim *s = start("L4");
+    nvmlMemory_v2_t m = {.version = 2};
+    assert_int_equal(nv.nvmlDeviceGetMemoryInfo_v2(device(0), &m),
+                     NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+    m.version = 0x02000028;
+    assert_int_equal(nv.nvmlDeviceGetMemoryInfo_v2(device(0), &m), 0);
+    assert_int_equal(m.version, 0x02000028);
+    assert_true(m.reserved > 0);
+    assert_int_equal(m.total, m.reserved + m.used + m.free);
+    nvmlMemory_t old;
+    assert_int_equal(nv.nvmlDeviceGetMemoryInfo(device(0), &old), 0);
+    assert_int_equal(old.used, m.used + m.reserved);
+    assert_int_equal(old.total, old.used + old.free);
+    nvmlTemperature_v1_t t = {.version = 0x0100000c};
+    assert_int_equal(nv.nvmlDeviceGetTemperatureV(device(0), &t), 0);
+    assert_in_range(t.temperature, 20, 90);
+    stop(s);
+}
+
+// --- what ran ---
+
+struct load {
+    int ready[2];
+    unsigned duty_percent; // of 100 ms
+    double share;
+    uint64_t bytes;
+};
+
+static void run_load(void *arg)
+{
+    const struct load *l = arg;
+    struct sim_ctx *c = NULL;
+    struct sim_alloc *a = NULL;
+    if (sim_ctx_open(0, &c) || sim_mem_alloc(c, l->bytes, &a))
+        _exit(1);
+    if (write(l->ready[1], "", 1) != 1)
+        _exit(1);
+    for (int64_t next = gs_mono_ns();;) {
+        if (l->duty_percent && sim_kernel_run(c, l->duty_percent * 1000, l->share))
+            _exit(1);
+        next += 100 * GS_NS_PER_MS;
+        int64_t left = next - gs_mono_ns();
+        if (left > 0)
+            sleep_ms(left / GS_NS_PER_MS);
+    }
+}
+
+static pid_t start_load(struct load *l)
+{
+    char byte;
+    assert_int_equal(pipe(l->ready), 0);
+    pid_t pid = start_child(run_load, l);
+    assert_int_equal(read(l->ready[0], &byte, 1), 1);
+    close(l->ready[0]);
+    close(l->ready[1]);
+    return pid;
+}
+
+static unsigned mean_util(nvmlDevice_t d, unsigned long long since)
+{
+    nvmlSample_t samples[200];
+    unsigned n = 200;
+    int type = -1;
+    assert_int_equal(
+        nv.nvmlDeviceGetSamples(d, NVML_SAMPLE_GPU_UTIL, since, &type, &n, samples), 0);
+    assert_int_equal(type, NVML_VALUE_U32);
+    assert_true(n > 0);
+    unsigned sum = 0;
+    for (unsigned i = 0; i < n; i++) {
+        assert_true(samples[i].timeStamp > since);
+        assert_true(i == 0 || samples[i].timeStamp > samples[i - 1].timeStamp);
+        sum += samples[i].sampleValue.u32;
+    }
+    return sum / n;
+}
+
+static void test_utilisation_follows_the_load(void **state)
+{
+    struct sim *s = start("A100-SXM4-80GB");
+    nvmlDevice_t d = device(0);
+    nvmlUtilization_t u;
+    assert_int_equal(nv.nvmlDeviceGetUtilizationRates(d, &u), 0);
+    assert_int_equal(u.gpu, 0);
+    struct load l = {.duty_percent = 30, .share = 1, .bytes = 1 << 30};
+    pid_t pid = start_load(&l);
+    sleep_ms(200);
+    unsigned long long since = (unsigned long long)gs_unix_us();
+    sleep_ms(3000);
+    assert_in_range(mean_util(d, since), 24, 36);
+    assert_int_equal(nv.nvmlDeviceGetUtilizationRates(d, &u), 0);
+    assert_in_range(u.gpu, 20, 40);
+    assert_in_range(u.memory, 10, 20);
+    unsigned mw = 0, mhz = 0;
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0);
+    assert_in_range(mw, 61000 + 339 * 200, 61000 + 339 * 400);
+    assert_int_equal(nv.nvmlDeviceGetClockInfo(d, 1, &mhz), 0);
+    assert_int_equal(mhz, 1410);
+    end_child(pid, SIGKILL);
+    stop(s);
+}
+
+static void test_processes_share_a_gpu(void **state)
+{
+    struct sim *s = start("A100-SXM4-80GB");
+    nvmlDevice_t d = device(0);
+    nvmlProcessUtilizationSample_t u[8];
+    unsigned n = 0;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, NULL, &n, 0),
+                     NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_true(n >= 100); // a capacity
+    n = 8;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, 0), NVML_ERROR_NOT_FOUND);
+
+    struct load busy = {.duty_percent = 100, .share = 1, .bytes = 1ULL << 30};
+    struct load idle = {.duty_percent = 0, .share = 1, .bytes = 2ULL << 30};
+    pid_t one = start_load(&busy), two = start_load(&busy), three = start_load(&idle);
+    sleep_ms(200);
+    unsigned long long since = (unsigned long long)gs_unix_us();
+    sleep_ms(2000);
+    n = 8;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, since), 0);
+    assert_int_equal(n, 2); // the idle one has no record
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(u[i].pid == (uint32_t)one || u[i].pid == (uint32_t)two);
+        assert_in_range(u[i].smUtil, 40, 60);
+        assert_true(u[i].timeStamp > since);
+    }
+    nvmlProcessUtilizationInfo_v1_t infos[8];
+    nvmlProcessesUtilizationInfo_v1_t request = {
+        .version = 0x01000018, .processSamplesCount = 8, .lastSeenTimeStamp = since,
+        .procUtilArray = infos};
+    assert_int_equal(nv.nvmlDeviceGetProcessesUtilizationInfo(d, &request), 0);
+    assert_int_equal(request.processSamplesCount, 2);
+    assert_in_range(infos[0].smUtil, 40, 60);
+    request.processSamplesCount = 1;
+    assert_int_equal(nv.nvmlDeviceGetProcessesUtilizationInfo(d, &request),
+                     NVML_ERROR_INSUFFICIENT_SIZE);
+
+    // All three have it open: both strides of the list, and the size protocol.
+    n = 0;
+    assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses(d, &n, NULL),
+                     NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_int_equal(n, 3);
+    nvmlProcessInfo_v1_t v1[4];
+    nvmlProcessInfo_v2_t v2[4];
+    memset(v1, 0x5a, sizeof(v1));
+    memset(v2, 0x5a, sizeof(v2));
+    n = 4;
+    assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses(d, &n, v1), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(v1[2].pid, three);
+    assert_int_equal(v1[2].usedGpuMemory, 2ULL << 30);
+    assert_int_equal(v1[3].pid, 0x5a5a5a5a);
+    n = 4;
+    assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses_v3(d, &n, v2), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(v2[1].pid, two);
+    assert_int_equal(v2[1].usedGpuMemory, 1ULL << 30);
+    assert_int_equal(v2[1].gpuInstanceId, UINT32_MAX);
+    assert_int_equal(v2[3].pid, 0x5a5a5a5a);
+    nvmlProcessDetail_v1_t details[4];
+    nvmlProcessDetailList_v1_t list = {.version = 0x01000018, .numProcArrayEntries = 4,
+                                       .procArray = details};
+    assert_int_equal(nv.nvmlDeviceGetRunningProcessDetailList(d, &list), 0);
+    assert_int_equal(list.numProcArrayEntries, 3);
+    assert_int_equal(details[0].pid, one);
+    n = 0;
+    assert_int_equal(nv.nvmlDeviceGetGraphicsRunningProcesses_v3(d, &n, NULL), 0);
+
+    end_child(one, SIGKILL);
+    end_child(two, SIGKILL);
+    end_child(three, SIGKILL);
+    n = 4;
+    assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses_v2(d, &n, v2), 0);
+    assert_int_equal(n, 0);
+    sleep_ms(400); // past the last slice of the dead
+    n = 8;
+    assert_int_equal(
+        nv.nvmlDeviceGetProcessUtilization(d, u, &n, (unsigned long long)gs_unix_us()),
+        NVML_ERROR_NOT_FOUND);
+    n = 8;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, 0), 0); // still in the buffer
+    assert_int_equal(n, 2);
+    stop(s);
+}
+
+static void test_energy_is_exact(void **state)
+{
+    struct sim *s = start("A100-SXM4-80GB");
+    nvmlDevice_t d = device(0);
+    struct sim_ctx *c = NULL;
+    ok(sim_ctx_open(0, &c));
+    unsigned long long before = 0, after = 0;
+    int64_t t0 = gs_mono_ns();
+    assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(d, &before), 0);
+    int64_t t1 = gs_mono_ns();
+    ok(sim_kernel_run(c, 200000, 0.5));
+    int64_t t2 = gs_mono_ns();
+    assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(d, &after), 0);
+    int64_t t3 = gs_mono_ns();
+    uint64_t dynamic = 339 * 100; // mJ: 339 W for half of 200 ms
+    uint64_t least = dynamic + 61 * (uint64_t)(t2 - t1) / 1000000;
+    uint64_t most = dynamic + 61 * (uint64_t)(t3 - t0) / 1000000 + 2;
+    assert_in_range(after - before + 1, least, most);
+    sim_ctx_close(c);
+    stop(s);
+}
+
+// --- faults ---
+
+static void test_calls_fail_as_told(void **state)
+{
+    struct sim *s = start("2xL4");
+    unsigned mw = 0, n = 0;
+    nvmlDevice_t a = device(0), b = device(1);
+    fails(sim_fail_call(s, "nvmlDeviceGetPowerUsag", -1, 4, 0), GS_EINVAL,
+          "did you mean nvmlDeviceGetPowerUsage");
+    fails(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 2, 4, 0), GS_EINVAL, "no GPU 2");
+    ok(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 1, NVML_ERROR_NO_PERMISSION, 2));
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &mw), 0);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), NVML_ERROR_NO_PERMISSION);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), NVML_ERROR_NO_PERMISSION);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), 0); // used up
+    ok(sim_fail_call(s, "*", -1, NVML_ERROR_UNKNOWN, 0));
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &mw), NVML_ERROR_UNKNOWN);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNKNOWN);
+    sim_clear_faults(s);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
+    for (int i = 0; i < 100; i++) // replaces itself instead of filling the table
+        ok(sim_fail_call(s, "nvmlDeviceGetName", -1, 4, 0));
+    sim_clear_faults(s);
+    stop(s);
+
+    s = make_sim("L4");
+    ok(sim_fail_call(s, "nvmlInit_v2", -1, NVML_ERROR_LIB_RM_VERSION_MISMATCH, 1));
+    assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
+    assert_int_equal(nv.nvmlInit_v2(), 0);
+    stop(s);
+}
+
+static void *call_power(void *arg)
+{
+    unsigned mw = 0;
+    int rc = nv.nvmlDeviceGetPowerUsage(arg, &mw);
+    return (void *)(intptr_t)rc;
+}
+
+static void test_calls_hang_as_told(void **state)
+{
+    struct sim *s = start("L4");
+    nvmlDevice_t d = device(0);
+    unsigned mw = 0;
+    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 150, 1));
+    int64_t before = gs_mono_ns();
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0);
+    assert_true(gs_mono_ns() - before >= 150 * GS_NS_PER_MS);
+    // A hang ends when the faults are cleared, and does not stand in the way of others meanwhile.
+    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
+    pthread_t t;
+    void *rc = NULL;
+    assert_int_equal(pthread_create(&t, NULL, call_power, (void *)(uintptr_t)d), 0);
+    sleep_ms(50);
+    assert_int_equal(nv.nvmlDeviceGetTemperature(d, 0, &mw), 0);
+    sim_clear_faults(s);
+    pthread_join(t, &rc);
+    assert_ptr_equal(rc, NULL);
+    // Nor in the way of the shutdown.
+    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 300, 0));
+    assert_int_equal(pthread_create(&t, NULL, call_power, (void *)(uintptr_t)d), 0);
+    sleep_ms(50);
+    assert_int_equal(nv.nvmlShutdown(), 0);
+    pthread_join(t, &rc);
+    assert_int_equal((intptr_t)rc, NVML_ERROR_UNINITIALIZED);
+    drop_sim(s);
+}
+
+static void test_a_lost_gpu(void **state)
+{
+    struct sim *s = start("2xL4");
+    nvmlDevice_t a = device(0), b = device(1), again = NULL;
+    unsigned n = 0;
+    ok(sim_lose_gpu(s, 0, true));
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &n), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(0, &again), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &n), 0);
+    assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
+    assert_int_equal(n, 2);
+    ok(sim_lose_gpu(s, 0, false));
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &n), 0);
+    stop(s);
+}
+
+struct later {
+    struct sim *sim;
+    unsigned xid;
+};
+
+static void *report_later(void *arg)
+{
+    const struct later *l = arg;
+    sleep_ms(50);
+    return sim_report_xid(l->sim, 1, l->xid);
+}
+
+static void test_xid_events(void **state)
+{
+    struct sim *s = start("2xL4");
+    nvmlDevice_t a = device(0), b = device(1);
+    unsigned long long types = 0;
+    nvmlEventSet_t set = NULL;
+    nvmlEventData_t e;
+    ok(sim_report_xid(s, 1, 13)); // before the registration: never seen
+    assert_int_equal(nv.nvmlDeviceGetSupportedEventTypes(b, &types), 0);
+    assert_true(types & NVML_EVENT_XID);
+    assert_int_equal(nv.nvmlEventSetCreate(&set), 0);
+    assert_int_equal(nv.nvmlDeviceRegisterEvents(b, ~0ULL, set), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nv.nvmlDeviceRegisterEvents(b, NVML_EVENT_XID, set), 0);
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 0), NVML_ERROR_TIMEOUT);
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 30), NVML_ERROR_TIMEOUT);
+    ok(sim_report_xid(s, 0, 43)); // another GPU
+    ok(sim_report_xid(s, 1, 31));
+    ok(sim_report_xid(s, 1, 48));
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
+    assert_ptr_equal(e.device, b);
+    assert_int_equal(e.eventType, NVML_EVENT_XID);
+    assert_int_equal(e.eventData, 31);
+    assert_int_equal(e.gpuInstanceId, UINT32_MAX);
+    memset(&e, 0x5a, sizeof(e));
+    assert_int_equal(nv.nvmlEventSetWait(set, &e, 1000), 0);
+    assert_int_equal(e.eventData, 48);
+    assert_int_equal(e.gpuInstanceId, 0x5a5a5a5a); // the first version has no more fields
+    struct later l = {s, 62};
+    pthread_t t;
+    void *err = NULL;
+    assert_int_equal(pthread_create(&t, NULL, report_later, &l), 0);
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 60000), 0); // woken up
+    assert_int_equal(e.eventData, 62);
+    pthread_join(t, &err);
+    ok(err);
+    for (unsigned i = 0; i < 200; i++) // more than are kept
+        ok(sim_report_xid(s, 1, 1 + i));
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
+    assert_int_equal(e.eventData, 200 - 64 + 1);
+    while (nv.nvmlEventSetWait_v2(set, &e, 0) == 0)
+        continue;
+    assert_int_equal(e.eventData, 200);
+    ok(sim_lose_gpu(s, 1, true));
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
+    assert_int_equal(e.eventData, 79);
+    assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(nv.nvmlEventSetFree(set), 0);
+    assert_int_equal(nv.nvmlDeviceRegisterEvents(a, NVML_EVENT_XID, NULL),
+                     NVML_ERROR_INVALID_ARGUMENT);
+    struct sim_gpu_info info;
+    sim_gpu_info(s, 1, &info);
+    assert_true(info.lost);
+    assert_int_equal(info.last_xid, 79);
+    stop(s);
+}
+
+// --- MIG and GPM ---
+
+static struct sim *start_mig(void)
+{
+    struct sim_spec spec;
+    ok(sim_spec_parse("H100-80GB-HBM3", &spec));
+    spec.gpus[0].n_mig = 2;
+    strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
+    strcpy(spec.gpus[0].mig[1].profile, "3g.40gb");
+    struct sim *s = NULL;
+    char name[64];
+    snprintf(name, sizeof(name), "/gpuscale-test-mig-%d", (int)getpid());
+    ok(sim_create(name, &spec, &s));
+    setenv(SIM_ENV, name, 1);
+    assert_int_equal(nv.nvmlInit_v2(), 0);
+    return s;
+}
+
+static void test_mig_identity(void **state)
+{
+    struct sim *s = start_mig();
+    nvmlDevice_t d = device(0), mig = NULL, parent = NULL, by_uuid = NULL;
+    unsigned a = 0, b = 0, n = 0;
+    char text[96];
+    assert_int_equal(nv.nvmlDeviceGetMigMode(d, &a, &b), 0);
+    assert_int_equal(a, 1);
+    assert_int_equal(nv.nvmlDeviceGetMaxMigDeviceCount(d, &n), 0);
+    assert_int_equal(n, 7);
+    assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 1, &mig), 0);
+    assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 2, &parent), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nv.nvmlDeviceIsMigDeviceHandle(mig, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(nv.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(mig, &parent), 0);
+    assert_ptr_equal(parent, d);
+    assert_int_equal(nv.nvmlDeviceGetName(mig, text, sizeof(text)), 0);
+    assert_string_equal(text, "NVIDIA H100 80GB HBM3 MIG 3g.40gb");
+    assert_int_equal(nv.nvmlDeviceGetUUID(mig, text, sizeof(text)), 0);
+    assert_memory_equal(text, "MIG-", 4);
+    assert_int_equal(nv.nvmlDeviceGetHandleByUUID(text, &by_uuid), 0);
+    assert_ptr_equal(by_uuid, mig);
+    assert_int_equal(nv.nvmlDeviceGetGpuInstanceId(mig, &n), 0);
+    assert_int_equal(nv.nvmlDeviceGetGpuInstanceId(d, &n), NVML_ERROR_INVALID_ARGUMENT);
+    nvmlDeviceAttributes_t attributes;
+    assert_int_equal(nv.nvmlDeviceGetAttributes_v2(mig, &attributes), 0);
+    assert_int_equal(attributes.multiprocessorCount, 60);
+    assert_int_equal(attributes.gpuInstanceSliceCount, 3);
+    nvmlMemory_t memory;
+    assert_int_equal(nv.nvmlDeviceGetMemoryInfo(mig, &memory), 0);
+    assert_int_equal(memory.total >> 20, attributes.memorySizeMB);
+    // What MIG mode takes away.
+    nvmlUtilization_t u;
+    nvmlProcessUtilizationSample_t sample;
+    nvmlSample_t value;
+    int type = 0;
+    const int no = NVML_ERROR_NOT_SUPPORTED;
+    assert_int_equal(nv.nvmlDeviceGetUtilizationRates(d, &u), no);
+    assert_int_equal(nv.nvmlDeviceGetUtilizationRates(mig, &u), no);
+    assert_int_equal(nv.nvmlDeviceGetEncoderUtilization(d, &a, &b), no);
+    n = 1;
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, &sample, &n, 0), no);
+    assert_int_equal(nv.nvmlDeviceGetSamples(d, 1, 0, &type, &n, &value), no);
+    assert_int_equal(nv.nvmlDeviceGetRemappedRows(d, &a, &b, &n, &n), no);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(mig, &n), no);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &n), 0);
+    nvmlGpuInstanceProfileInfo_v2_t p = {.version = 0x02000098};
+    unsigned found = 0;
+    for (unsigned i = 0;; i++) {
+        int rc = nv.nvmlDeviceGetGpuInstanceProfileInfoV(d, i, &p);
+        if (rc == NVML_ERROR_INVALID_ARGUMENT)
+            break;
+        assert_true(rc == 0 || rc == no);
+        found += rc == 0;
+    }
+    assert_int_equal(found, 7);
+    stop(s);
+}
+
+static void run_on(nvmlDevice_t mig, double share, uint64_t us, uint64_t *ret_ns)
+{
+    char uuid[96];
+    assert_int_equal(nv.nvmlDeviceGetUUID(mig, uuid, sizeof(uuid)), 0);
+    setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
+    struct sim_ctx *c = NULL;
+    struct sim_alloc *a = NULL;
+    ok(sim_ctx_open(0, &c));
+    ok(sim_mem_alloc(c, 100 << 20, &a));
+    fails(sim_mem_alloc(c, 70ULL << 30, &a), GS_ELIMIT, "out of memory");
+    nvmlProcessInfo_v2_t info[2];
+    unsigned n = 2, gi = 0;
+    assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses_v3(mig, &n, info), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(nv.nvmlDeviceGetGpuInstanceId(mig, &gi), 0);
+    assert_int_equal(info[0].gpuInstanceId, gi);
+    assert_int_equal(info[0].computeInstanceId, 0);
+    assert_int_equal(info[0].usedGpuMemory, 100 << 20);
+    int64_t before = gs_mono_ns();
+    ok(sim_kernel_run(c, us, share));
+    *ret_ns = (uint64_t)(gs_mono_ns() - before);
+    sim_ctx_close(c);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+static double gpm_value(nvmlGpmSample_t a, nvmlGpmSample_t b, unsigned metric)
+{
+    size_t size = sizeof(nvmlGpmMetricsGet_t) + sizeof(nvmlGpmMetric_t);
+    nvmlGpmMetricsGet_t *request = gs_alloc(size);
+    request->version = 1;
+    request->numMetrics = 1;
+    request->sample1 = a;
+    request->sample2 = b;
+    request->metrics[0].metricId = metric;
+    assert_int_equal(nv.nvmlGpmMetricsGet(request), 0);
+    double value = request->metrics[0].nvmlReturn == 0 ? request->metrics[0].value : -1;
+    free(request);
+    return value;
+}
+
+static void test_mig_runs_and_gpm_sees_it(void **state)
+{
+    struct sim *s = start_mig();
+    nvmlDevice_t d = device(0), small = NULL, large = NULL;
+    assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 0, &small), 0);
+    assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 1, &large), 0);
+    nvmlGpmSample_t before, after, whole_before, whole_after;
+    assert_int_equal(nv.nvmlGpmSampleAlloc(&before), 0);
+    assert_int_equal(nv.nvmlGpmSampleAlloc(&after), 0);
+    assert_int_equal(nv.nvmlGpmSampleAlloc(&whole_before), 0);
+    assert_int_equal(nv.nvmlGpmSampleAlloc(&whole_after), 0);
+    unsigned gi = 0;
+    assert_int_equal(nv.nvmlDeviceGetGpuInstanceId(small, &gi), 0);
+    assert_int_equal(nv.nvmlGpmMigSampleGet(d, gi, before), 0);
+    assert_int_equal(nv.nvmlGpmSampleGet(d, whole_before), 0);
+    uint64_t ns = 0;
+    run_on(small, 1, 50000, &ns); // 50 ms of the whole device on 16 of its 132 SMs
+    assert_true(ns >= 50 * GS_NS_PER_MS * 132 / 16 - GS_NS_PER_MS);
+    assert_int_equal(nv.nvmlGpmMigSampleGet(d, gi, after), 0);
+    assert_int_equal(nv.nvmlGpmSampleGet(d, whole_after), 0);
+    assert_int_equal(nv.nvmlGpmMigSampleGet(d, 99, after), NVML_ERROR_NOT_FOUND);
+    assert_in_range((int)gpm_value(before, after, 1), 80, 100);
+    assert_in_range((int)gpm_value(before, after, 2), 80, 100);
+    assert_in_range((int)gpm_value(whole_before, whole_after, 2), 8, 13);
+    assert_true(gpm_value(before, after, 5) < 0); // tensor pipes: not simulated, not 0
+    run_on(large, 0.1, 20000, &ns);
+    assert_int_equal(nv.nvmlGpmSampleFree(before), 0);
+    assert_int_equal(nv.nvmlGpmSampleFree(after), 0);
+    assert_int_equal(nv.nvmlGpmSampleFree(whole_before), 0);
+    assert_int_equal(nv.nvmlGpmSampleFree(whole_after), 0);
+    stop(s);
+}
+
+// Calls from several threads while another one initialises and shuts down.
+static void *hammer(void *arg)
+{
+    for (int i = 0; i < 300; i++) {
+        nvmlDevice_t d = NULL;
+        nvmlUtilization_t u;
+        nvmlMemory_t m;
+        if (nv.nvmlDeviceGetHandleByIndex_v2((unsigned)i % 2, &d) == 0) {
+            nv.nvmlDeviceGetUtilizationRates(d, &u);
+            nv.nvmlDeviceGetMemoryInfo(d, &m);
+        }
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    struct sim *s = start("2xL4");
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(nv.nvmlShutdown(), 0);
+        assert_int_equal(nv.nvmlInit_v2(), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    stop(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_call_is_exported),
+        cmocka_unit_test(test_before_and_after_init),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_what_a_model_does_not_have),
+        cmocka_unit_test(test_versions_are_checked),
+        cmocka_unit_test(test_utilisation_follows_the_load),
+        cmocka_unit_test(test_processes_share_a_gpu),
+        cmocka_unit_test(test_energy_is_exact),
+        cmocka_unit_test(test_calls_fail_as_told),
+        cmocka_unit_test(test_calls_hang_as_told),
+        cmocka_unit_test(test_a_lost_gpu),
+        cmocka_unit_test(test_xid_events),
+        cmocka_unit_test(test_mig_identity),
+        cmocka_unit_test(test_mig_runs_and_gpm_sees_it),
+        cmocka_unit_test(test_threads),
+    };
+    load_nvml(&nv);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    dlclose(nv.handle);
+    return failed;
+}

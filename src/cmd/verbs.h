@@ -4,4 +4,5 @@
 
 #include "base/option.h"
 
+extern const struct gs_verb verb_sim;
 extern const struct gs_verb verb_version;

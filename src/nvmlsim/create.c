@@ -31,11 +31,8 @@ static void make_uuid(const char *prefix, const char *segment, unsigned gpu, uns
 static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *spec,
                                  const char *segment, unsigned index)
 {
-    const char *names[SIM_MAX_MIG];
     struct sim_mig_placed placed[SIM_MAX_MIG];
-    for (unsigned i = 0; i < spec->n_mig && i < SIM_MAX_MIG; i++)
-        names[i] = spec->mig[i].profile;
-    struct gs_error *err = sim_mig_place(&g->model, names, spec->n_mig, placed);
+    struct gs_error *err = sim_mig_place_spec(spec, &g->model, placed);
     if (err)
         return err;
     for (unsigned i = 0; i < spec->n_mig; i++) {
@@ -59,25 +56,9 @@ static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *s
 static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *spec,
                                  const char *segment, unsigned index)
 {
-    const struct sim_model *known = sim_model_find(spec->model);
-    if (!known && (spec->memory_mib < 16 || spec->memory_mib > UINT32_MAX))
-        return gs_error_new(GS_EINVAL,
-                            "GPU %u: the model \"%s\" is not a known one and needs a "
-                            "memory size (16 MiB or more)",
-                            index, spec->model);
-    if (known)
-        g->model = *known;
-    else
-        sim_model_custom(spec->model, spec->memory_mib, &g->model);
-    if (known && spec->memory_mib) {
-        if (spec->memory_mib <= known->reserved_mib || spec->memory_mib > UINT32_MAX)
-            return gs_error_new(GS_EINVAL,
-                                "GPU %u: %llu MiB is no possible memory size of a %s (its "
-                                "driver keeps %u MiB)",
-                                index, (unsigned long long)spec->memory_mib, known->name,
-                                known->reserved_mib);
-        g->model.memory_mib = (uint32_t)spec->memory_mib;
-    }
+    struct gs_error *err = sim_model_resolve(spec, &g->model);
+    if (err)
+        return err;
     g->memory = g->model.memory_mib * MIB;
     g->reserved = g->model.reserved_mib * MIB;
     g->time_slices = spec->time_slices ? spec->time_slices : 1;
@@ -85,18 +66,20 @@ static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *s
     snprintf(g->pci_bus_id, sizeof(g->pci_bus_id), "%08X:%02X:00.0", 0U, g->pci_bus);
     make_uuid("GPU", segment, index, 0, g->uuid, sizeof(g->uuid));
     g->timelines[0].sm_ppm = SHM_PPM;
-    struct gs_error *err = spec->n_mig ? fill_mig(g, spec, segment, index) : NULL;
-    if (!err)
-        err = shm_mutex_init(&g->lock);
-    return err ? gs_error_wrap(err, "GPU %u", index) : NULL;
+    if (spec->n_mig)
+        err = fill_mig(g, spec, segment, index);
+    return err ? err : shm_mutex_init(&g->lock);
 }
 
 static struct gs_error *fill_segment(struct sim *s, const struct sim_spec *spec)
 {
     struct shm_segment *seg = s->seg;
     struct gs_error *err = shm_mutex_init(&seg->lock);
-    for (unsigned i = 0; !err && i < spec->n_gpus; i++)
+    for (unsigned i = 0; !err && i < spec->n_gpus; i++) {
         err = fill_gpu(&seg->gpus[i], &spec->gpus[i], s->name, i);
+        if (err)
+            return gs_error_wrap(err, "GPU %u", i);
+    }
     if (err)
         return err;
     memcpy(seg->name, s->name, sizeof(seg->name));

@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
-#include "nvmlsim/sim.h"
 
 // NVML_GPU_INSTANCE_PROFILE_*
 enum {
@@ -150,4 +149,13 @@ struct gs_error *sim_mig_place(const struct sim_model *model, const char *const 
                             list.data, model->name, b.slices, b.mem_slices);
     memcpy(ret, placed, n * sizeof(*ret));
     return NULL;
+}
+
+struct gs_error *sim_mig_place_spec(const struct sim_gpu_spec *g, const struct sim_model *model,
+                                    struct sim_mig_placed *ret)
+{
+    const char *names[SIM_MAX_MIG];
+    for (unsigned i = 0; i < g->n_mig && i < SIM_MAX_MIG; i++)
+        names[i] = g->mig[i].profile;
+    return sim_mig_place(model, names, g->n_mig, ret);
 }

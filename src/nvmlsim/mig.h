@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nvmlsim/model.h"
+#include "nvmlsim/sim.h"
 
 struct sim_mig_profile {
     const char *name;
@@ -28,3 +29,8 @@ struct sim_mig_placed {
 // Finds a place for each wanted profile (names), or says why there is none. ret has room for n.
 struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
                                struct sim_mig_placed *ret);
+
+// The same for a GPU spec, and its model with the memory size that was asked for.
+struct gs_error *sim_mig_place_spec(const struct sim_gpu_spec *g, const struct sim_model *model,
+                                    struct sim_mig_placed *ret);
+struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_model *ret);

@@ -36,6 +36,8 @@ struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret);
 // Sets a model by name (memory_mib first, when the model is not a known one), adds `count` such
 // GPUs.
 struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name);
+// Whether such a GPU can be made: model and memory size, MIG profiles that fit.
+struct gs_error *sim_gpu_spec_check(const struct sim_gpu_spec *g);
 struct gs_error *sim_spec_add(struct sim_spec *spec, const struct sim_gpu_spec *gpu,
                               unsigned count);
 // The models that need no memory size, for help texts; NULL-terminated.

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/option.h"
+#include "nvmlsim/mig.h"
 #include "nvmlsim/model.h"
 
 static struct gs_error *unknown_model(const char *name)
@@ -32,6 +33,37 @@ struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name
     const char *canonical = model ? model->name : name;
     memcpy(g->model, canonical, strlen(canonical));
     return NULL;
+}
+
+struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_model *ret)
+{
+    const struct sim_model *known = sim_model_find(g->model);
+    if (g->memory_mib > UINT32_MAX || (!known && g->memory_mib < 16))
+        return gs_error_new(
+            GS_EINVAL,
+            "the model \"%s\" is not a known one and needs a memory size, of 16 MiB "
+            "at least",
+            g->model);
+    if (!known) {
+        sim_model_custom(g->model, g->memory_mib, ret);
+        return NULL;
+    }
+    if (g->memory_mib && g->memory_mib <= known->reserved_mib)
+        return gs_error_new(GS_EINVAL,
+                            "%llu MiB is too small for a %s: its driver keeps %u MiB for itself",
+                            (unsigned long long)g->memory_mib, known->name, known->reserved_mib);
+    *ret = *known;
+    if (g->memory_mib)
+        ret->memory_mib = (uint32_t)g->memory_mib;
+    return NULL;
+}
+
+struct gs_error *sim_gpu_spec_check(const struct sim_gpu_spec *g)
+{
+    struct sim_model model;
+    struct sim_mig_placed placed[SIM_MAX_MIG];
+    struct gs_error *err = sim_model_resolve(g, &model);
+    return err || !g->n_mig ? err : sim_mig_place_spec(g, &model, placed);
 }
 
 // "8x" off the front; 1 when there is none. A model's own name may contain an x.

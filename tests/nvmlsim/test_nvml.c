@@ -18,21 +18,30 @@ static_assert(NVML_VERSION_WORD(nvmlGpuInstanceProfileInfo_v2_t, 2) == 0x0200009
 static_assert(NVML_VERSION_WORD(nvmlGpuInstanceProfileInfo_v3_t, 3) == 0x03000098, "");
 static_assert(sizeof(nvmlProcessInfo_v1_t) == 16 && sizeof(nvmlProcessInfo_v2_t) == 24, "");
 static_assert(offsetof(nvmlMemory_v2_t, total) == 8 && offsetof(nvmlMemory_v2_t, reserved) == 16 &&
-              offsetof(nvmlMemory_v2_t, free) == 24, "");
-static_assert(offsetof(nvmlFieldValue_t, scopeId) == 4 && offsetof(nvmlFieldValue_t, timestamp) == 8 &&
-              offsetof(nvmlFieldValue_t, latencyUsec) == 16 &&
-              offsetof(nvmlFieldValue_t, valueType) == 24 &&
-              offsetof(nvmlFieldValue_t, nvmlReturn) == 28, "");
-static_assert(offsetof(nvmlEventData_t, eventType) == 8 && offsetof(nvmlEventData_t, eventData) == 16 &&
-              offsetof(nvmlEventData_t, gpuInstanceId) == 24, "");
+                  offsetof(nvmlMemory_v2_t, free) == 24,
+              "");
+static_assert(offsetof(nvmlFieldValue_t, scopeId) == 4 &&
+                  offsetof(nvmlFieldValue_t, timestamp) == 8 &&
+                  offsetof(nvmlFieldValue_t, latencyUsec) == 16 &&
+                  offsetof(nvmlFieldValue_t, valueType) == 24 &&
+                  offsetof(nvmlFieldValue_t, nvmlReturn) == 28,
+              "");
+static_assert(offsetof(nvmlEventData_t, eventType) == 8 &&
+                  offsetof(nvmlEventData_t, eventData) == 16 &&
+                  offsetof(nvmlEventData_t, gpuInstanceId) == 24,
+              "");
 static_assert(offsetof(nvmlProcessUtilizationSample_t, timeStamp) == 8 &&
-              offsetof(nvmlProcessUtilizationSample_t, smUtil) == 16, "");
+                  offsetof(nvmlProcessUtilizationSample_t, smUtil) == 16,
+              "");
 static_assert(offsetof(nvmlProcessUtilizationInfo_v1_t, pid) == 8 &&
-              offsetof(nvmlProcessUtilizationInfo_v1_t, smUtil) == 12, "");
+                  offsetof(nvmlProcessUtilizationInfo_v1_t, smUtil) == 12,
+              "");
 static_assert(offsetof(nvmlGpmMetricsGet_t, sample1) == 8 &&
-              offsetof(nvmlGpmMetricsGet_t, metrics) == 24, "");
+                  offsetof(nvmlGpmMetricsGet_t, metrics) == 24,
+              "");
 static_assert(offsetof(nvmlGpuInstanceProfileInfo_v3_t, memorySizeMB) == 40 &&
-              offsetof(nvmlGpuInstanceProfileInfo_v3_t, name) == 48, "");
+                  offsetof(nvmlGpuInstanceProfileInfo_v3_t, name) == 48,
+              "");
 
 static struct sim *start(const char *spec)
 {
@@ -121,7 +130,8 @@ static void test_identity(void **state)
     assert_int_equal(nv.nvmlDeviceGetArchitecture(d, &n), 0);
     assert_int_equal(n, 7);
     assert_int_equal(nv.nvmlDeviceGetSerial(d, text, sizeof(text)), 0);
-    assert_int_equal(nv.nvmlDeviceGetSerial(device(1), text, sizeof(text)), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nv.nvmlDeviceGetSerial(device(1), text, sizeof(text)),
+                     NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(2, &same), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(nv.nvmlDeviceGetName((nvmlDevice_t)(void *)text, text, sizeof(text)),
                      NVML_ERROR_INVALID_ARGUMENT);
@@ -245,8 +255,8 @@ static unsigned mean_util(nvmlDevice_t d, unsigned long long since)
     nvmlSample_t samples[200];
     unsigned n = 200;
     int type = -1;
-    assert_int_equal(
-        nv.nvmlDeviceGetSamples(d, NVML_SAMPLE_GPU_UTIL, since, &type, &n, samples), 0);
+    assert_int_equal(nv.nvmlDeviceGetSamples(d, NVML_SAMPLE_GPU_UTIL, since, &type, &n, samples),
+                     0);
     assert_int_equal(type, NVML_VALUE_U32);
     assert_true(n > 0);
     unsigned sum = 0;
@@ -310,9 +320,10 @@ static void test_processes_share_a_gpu(void **state)
         assert_true(u[i].timeStamp > since);
     }
     nvmlProcessUtilizationInfo_v1_t infos[8];
-    nvmlProcessesUtilizationInfo_v1_t request = {
-        .version = 0x01000018, .processSamplesCount = 8, .lastSeenTimeStamp = since,
-        .procUtilArray = infos};
+    nvmlProcessesUtilizationInfo_v1_t request = {.version = 0x01000018,
+                                                 .processSamplesCount = 8,
+                                                 .lastSeenTimeStamp = since,
+                                                 .procUtilArray = infos};
     assert_int_equal(nv.nvmlDeviceGetProcessesUtilizationInfo(d, &request), 0);
     assert_int_equal(request.processSamplesCount, 2);
     assert_in_range(infos[0].smUtil, 40, 60);
@@ -343,8 +354,8 @@ static void test_processes_share_a_gpu(void **state)
     assert_int_equal(v2[1].gpuInstanceId, UINT32_MAX);
     assert_int_equal(v2[3].pid, 0x5a5a5a5a);
     nvmlProcessDetail_v1_t details[4];
-    nvmlProcessDetailList_v1_t list = {.version = 0x01000018, .numProcArrayEntries = 4,
-                                       .procArray = details};
+    nvmlProcessDetailList_v1_t list = {
+        .version = 0x01000018, .numProcArrayEntries = 4, .procArray = details};
     assert_int_equal(nv.nvmlDeviceGetRunningProcessDetailList(d, &list), 0);
     assert_int_equal(list.numProcArrayEntries, 3);
     assert_int_equal(details[0].pid, one);
@@ -359,9 +370,8 @@ static void test_processes_share_a_gpu(void **state)
     assert_int_equal(n, 0);
     sleep_ms(400); // past the last slice of the dead
     n = 8;
-    assert_int_equal(
-        nv.nvmlDeviceGetProcessUtilization(d, u, &n, (unsigned long long)gs_unix_us()),
-        NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, (unsigned long long)gs_unix_us()),
+                     NVML_ERROR_NOT_FOUND);
     n = 8;
     assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, 0), 0); // still in the buffer
     assert_int_equal(n, 2);

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale sim: make simulated GPUs, look at them, load them, break them.
+#include "nvmlsim/sim.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slice.h"
+#include "cmd/simspec.h"
+#include "cmd/verbs.h"
+#include "kube/quantity.h"
+#include "nvmlsim/client.h"
+
+#include <jansson.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOAD_PERIOD_NS (100 * GS_NS_PER_MS)
+#define MIB            (UINT64_C(1) << 20)
+
+struct sim_opts {
+    const char *name, *output, *code, *memory;
+    int64_t gpu, count, duration_ns;
+    double util, sm_share;
+};
+
+#define AT(member) .offset = offsetof(struct sim_opts, member)
+
+static const struct gs_opt sim_flags[] = {
+    {.name = "name",
+     .env = SIM_ENV,
+     .arg = "NAME",
+     .type = GS_OPT_STRING,
+     AT(name),
+     .help = "Which set of simulated GPUs; \"/gpuscale-sim-UID\" of the user when not given."},
+    {.name = "output",
+     .alias = "o",
+     .arg = "FORMAT",
+     .def = "table",
+     .type = GS_OPT_STRING,
+     AT(output),
+     .help = "How status and list print: table or json."},
+    {.name = "gpu",
+     .arg = "N",
+     .def = "-1",
+     .type = GS_OPT_INT,
+     .min = -1,
+     .max = SIM_MAX_GPUS - 1,
+     AT(gpu),
+     .help = "The GPU that load runs on (0 when not given), or that fail and hang are for "
+             "(all when not given)."},
+    {.name = "util",
+     .arg = "PERCENT",
+     .def = "100",
+     .type = GS_OPT_DOUBLE,
+     AT(util),
+     .group = "Load",
+     .help = "Part of each tenth of a second that a kernel runs."},
+    {.name = "for",
+     .arg = "DURATION",
+     .type = GS_OPT_DURATION,
+     AT(duration_ns),
+     .group = "Load",
+     .help =
+         "How long load runs (until it is interrupted when not given), or how long a call hangs."},
+    {.name = "memory",
+     .arg = "SIZE",
+     .type = GS_OPT_STRING,
+     AT(memory),
+     .group = "Load",
+     .help = "Device memory that load allocates, such as 2GiB or 500Mi."},
+    {.name = "sm-share",
+     .arg = "PART",
+     .def = "1",
+     .type = GS_OPT_DOUBLE,
+     AT(sm_share),
+     .group = "Load",
+     .help = "Part of the SMs that the kernels take, above 0 and at most 1."},
+    {.name = "code",
+     .arg = "N|NAME",
+     .type = GS_OPT_STRING,
+     AT(code),
+     .group = "Faults",
+     .help = "What the call returns: 15, GPU_IS_LOST, NVML_ERROR_UNKNOWN …"},
+    {.name = "count",
+     .arg = "N",
+     .def = "0",
+     .type = GS_OPT_INT,
+     .min = 0,
+     .max = UINT32_MAX,
+     AT(count),
+     .group = "Faults",
+     .help = "How many calls fail or hang; 0: all until clear."},
+    {0},
+};
+
+static void table_row(unsigned index, const struct sim_gpu_info *g)
+{
+    printf("%3u  %-22s %-42s %4u%% ", index, g->model, g->uuid, g->util_percent);
+    char memory[48];
+    snprintf(memory, sizeof(memory), "%llu/%llu MiB", (unsigned long long)(g->memory_used / MIB),
+             (unsigned long long)(g->memory_total / MIB));
+    printf("%18s %5u %4u C %6.1f W  %s", memory, g->n_processes, g->temp_c, g->power_mw / 1000.0,
+           g->lost ? "lost" : "ok");
+    if (g->last_xid)
+        printf(", last XID %u", g->last_xid);
+    if (g->time_slices > 1)
+        printf(", %u time slices", g->time_slices);
+    putchar('\n');
+    for (unsigned i = 0; i < g->n_mig; i++) {
+        printf("     MIG %-18s %-42s       ", g->mig_profile[i], g->mig_uuid[i]);
+        snprintf(memory, sizeof(memory), "%llu/%llu MiB",
+                 (unsigned long long)(g->mig_memory_used[i] / MIB),
+                 (unsigned long long)(g->mig_memory_total[i] / MIB));
+        printf("%18s\n", memory);
+    }
+}
+
+static void print_table(struct sim *s)
+{
+    printf("SIMULATED GPUs %s: no hardware behind these\n\n", sim_name(s));
+    printf("%3s  %-22s %-42s %5s %18s %5s %6s %8s  %s\n", "GPU", "MODEL", "UUID", "UTIL", "MEMORY",
+           "PROCS", "TEMP", "POWER", "STATE");
+    for (unsigned i = 0; i < sim_gpu_count(s); i++) {
+        struct sim_gpu_info info;
+        sim_gpu_info(s, i, &info);
+        table_row(i, &info);
+    }
+}
+
+static json_t *mig_json(const struct sim_gpu_info *g)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < g->n_mig; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "profile", g->mig_profile[i],
+                                              "uuid", g->mig_uuid[i], "memoryTotalBytes",
+                                              (json_int_t)g->mig_memory_total[i], "memoryUsedBytes",
+                                              (json_int_t)g->mig_memory_used[i]));
+    return list;
+}
+
+static json_t *gpu_json(unsigned index, const struct sim_gpu_info *g)
+{
+    return json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:b, s:o}",
+        "index", (int)index, "model", g->model, "product", g->product, "uuid", g->uuid, "pciBusId",
+        g->pci_bus_id, "simulated", 1, "utilPercent", (int)g->util_percent, "memoryTotalBytes",
+        (json_int_t)g->memory_total, "memoryUsedBytes", (json_int_t)g->memory_used,
+        "memoryReservedBytes", (json_int_t)g->memory_reserved, "processes", (int)g->n_processes,
+        "temperatureCelsius", (int)g->temp_c, "powerWatts", g->power_mw / 1000.0, "timeSlices",
+        (int)g->time_slices, "lastXid", (int)g->last_xid, "lost", g->lost ? 1 : 0, "mig",
+        mig_json(g));
+}
+
+static void print_json(json_t *j)
+{
+    json_dumpf(j, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(j);
+}
+
+static json_t *sim_json(struct sim *s)
+{
+    json_t *gpus = json_array();
+    for (unsigned i = 0; i < sim_gpu_count(s); i++) {
+        struct sim_gpu_info info;
+        sim_gpu_info(s, i, &info);
+        json_array_append_new(gpus, gpu_json(i, &info));
+    }
+    return json_pack("{s:s, s:b, s:o}", "name", sim_name(s), "simulated", 1, "gpus", gpus);
+}
+
+static struct gs_error *print_sim(const struct sim_opts *o, struct sim *s)
+{
+    if (gs_streq(o->output, "json"))
+        print_json(sim_json(s));
+    else
+        print_table(s);
+    return NULL;
+}
+
+// --- actions: `s` is attached for those that want it ---
+
+static struct gs_error *do_create(const struct sim_opts *o, struct sim *none, char **argv)
+{
+    struct sim_spec spec;
+    struct sim *s = NULL;
+    struct gs_error *err = sim_spec_load(argv[0], &spec);
+    if (!err)
+        err = sim_create(o->name, &spec, &s);
+    if (err)
+        return err;
+    print_sim(o, s);
+    if (!gs_streq(o->output, "json"))
+        printf("\nPrograms see them with\n    export %s=%s\n", SIM_ENV, o->name);
+    sim_detach(s);
+    return NULL;
+}
+
+static json_t *list_entry(const char *name, const char **ret_problem, unsigned *ret_gpus)
+{
+    struct sim *s = NULL;
+    GS_AUTO_ERROR struct gs_error *err = sim_attach(name, &s);
+    *ret_gpus = err ? 0 : sim_gpu_count(s);
+    *ret_problem = err ? "not usable" : "ok";
+    sim_detach(s);
+    return json_pack("{s:s, s:i, s:s}", "name", name, "gpus", (int)*ret_gpus, "state",
+                     *ret_problem);
+}
+
+static struct gs_error *do_list(const struct sim_opts *o, struct sim *none, char **argv)
+{
+    char **names = NULL;
+    size_t n = 0;
+    struct gs_error *err = sim_list(&names, &n);
+    if (err)
+        return err;
+    bool json = gs_streq(o->output, "json");
+    json_t *all = json_array();
+    if (!json)
+        printf("%-40s %5s  %s\n", "SIMULATED GPUs", "GPUS", "STATE");
+    for (size_t i = 0; i < n; i++) {
+        const char *state = NULL;
+        unsigned gpus = 0;
+        json_array_append_new(all, list_entry(names[i], &state, &gpus));
+        if (!json)
+            printf("%-40s %5u  %s\n", names[i], gpus, state);
+        free(names[i]);
+    }
+    free(names);
+    if (json)
+        print_json(all);
+    else
+        json_decref(all);
+    return NULL;
+}
+
+static struct gs_error *do_status(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    return print_sim(o, s);
+}
+
+static struct gs_error *parse_gpu(const char *text, unsigned *ret)
+{
+    uint64_t gpu = 0;
+    struct gs_error *err = gs_parse_u64(gs_slice_of(text), SIM_MAX_GPUS - 1, &gpu);
+    if (err)
+        return gs_error_wrap(err, "the number of a GPU");
+    *ret = (unsigned)gpu;
+    return NULL;
+}
+
+// "2GiB", "2Gi", "500MB".
+static struct gs_error *parse_size(const char *text, uint64_t *ret)
+{
+    size_t n = strlen(text);
+    if (n > 1 && text[n - 1] == 'B')
+        n--;
+    int64_t bytes = 0;
+    struct gs_error *err = kube_quantity_parse_value(gs_slice_make(text, n), &bytes);
+    if (!err && bytes < 0)
+        err = gs_error_new(GS_EINVAL, "\"%s\" is negative", text);
+    if (err)
+        return gs_error_wrap(err, "--memory");
+    *ret = (uint64_t)bytes;
+    return NULL;
+}
+
+static void sleep_until(int64_t mono_ns)
+{
+    struct timespec at = {.tv_sec = mono_ns / GS_NS_PER_SEC, .tv_nsec = mono_ns % GS_NS_PER_SEC};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static struct gs_error *run_load(const struct sim_opts *o, struct sim_ctx *c, int64_t *ret_ran_ns)
+{
+    int64_t start = gs_mono_ns(), next = start, ran = 0;
+    uint64_t kernel_us = (uint64_t)(o->util / 100 * (double)(LOAD_PERIOD_NS / 1000));
+    while (!o->duration_ns || next - start < o->duration_ns) {
+        struct gs_error *err = kernel_us ? sim_kernel_run(c, kernel_us, o->sm_share) : NULL;
+        if (err)
+            return err;
+        ran += (int64_t)kernel_us * 1000;
+        next += LOAD_PERIOD_NS;
+        int64_t now = gs_mono_ns();
+        if (next < now) // others have the device too: no debt is carried on
+            next = now;
+        sleep_until(next);
+    }
+    *ret_ran_ns = ran;
+    return NULL;
+}
+
+static struct gs_error *check_load(const struct sim_opts *o, uint64_t *ret_bytes)
+{
+    if (!(o->util >= 0 && o->util <= 100))
+        return gs_error_new(GS_EINVAL, "--util=%g: a percentage from 0 to 100 is expected",
+                            o->util);
+    if (!(o->sm_share > 0 && o->sm_share <= 1))
+        return gs_error_new(GS_EINVAL, "--sm-share=%g: above 0 and at most 1 is expected",
+                            o->sm_share);
+    return o->memory ? parse_size(o->memory, ret_bytes) : NULL;
+}
+
+static struct gs_error *do_load(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    uint64_t bytes = 0;
+    struct gs_error *err = check_load(o, &bytes);
+    if (err)
+        return err;
+    unsigned gpu = o->gpu < 0 ? 0 : (unsigned)o->gpu;
+    if (gpu >= sim_gpu_count(s))
+        return gs_error_new(GS_EINVAL, "there is no GPU %u in %s: it has %u, numbered from 0", gpu,
+                            o->name, sim_gpu_count(s));
+    char index[16];
+    snprintf(index, sizeof(index), "%u", gpu);
+    setenv(SIM_ENV, o->name, 1);
+    setenv("CUDA_VISIBLE_DEVICES", index, 1);
+    struct sim_ctx *c = NULL;
+    struct sim_alloc *a = NULL;
+    int64_t ran = 0;
+    err = sim_ctx_open(0, &c);
+    if (!err && bytes)
+        err = sim_mem_alloc(c, bytes, &a);
+    if (!err)
+        err = run_load(o, c, &ran);
+    sim_ctx_close(c);
+    if (!err)
+        printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
+               gpu);
+    return err;
+}
+
+static struct gs_error *do_fail(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    int code = 0;
+    if (!o->code)
+        return gs_error_new(GS_EINVAL, "sim fail needs --code, such as --code=GPU_IS_LOST");
+    struct gs_error *err = sim_nvml_code_parse(o->code, &code);
+    return err ? err : sim_fail_call(s, argv[0], (int)o->gpu, code, (unsigned)o->count);
+}
+
+static struct gs_error *do_hang(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    int64_t ms = o->duration_ns / GS_NS_PER_MS;
+    if (ms < 1 || ms > UINT32_MAX)
+        return gs_error_new(GS_EINVAL, "sim hang needs --for, a duration of 1 ms or more");
+    return sim_hang_call(s, argv[0], (int)o->gpu, (unsigned)ms, (unsigned)o->count);
+}
+
+static struct gs_error *set_lost(struct sim *s, const char *gpu_text, bool lost)
+{
+    unsigned gpu = 0;
+    struct gs_error *err = parse_gpu(gpu_text, &gpu);
+    return err ? err : sim_lose_gpu(s, gpu, lost);
+}
+
+static struct gs_error *do_lose(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    return set_lost(s, argv[0], true);
+}
+
+static struct gs_error *do_restore(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    return set_lost(s, argv[0], false);
+}
+
+static struct gs_error *do_xid(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    unsigned gpu = 0;
+    uint64_t xid = 0;
+    struct gs_error *err = parse_gpu(argv[0], &gpu);
+    if (!err)
+        err = gs_parse_u64(gs_slice_of(argv[1]), UINT32_MAX, &xid);
+    return err ? err : sim_report_xid(s, gpu, (unsigned)xid);
+}
+
+static struct gs_error *do_clear(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    sim_clear_faults(s);
+    return NULL;
+}
+
+static struct gs_error *do_delete(const struct sim_opts *o, struct sim *none, char **argv)
+{
+    return sim_unlink(o->name);
+}
+
+static const struct action {
+    const char *name, *usage;
+    int n_args;
+    bool attach;
+    struct gs_error *(*run)(const struct sim_opts *o, struct sim *s, char **argv);
+} actions[] = {
+    {"create", "create SPEC", 1, false, do_create}, {"list", "list", 0, false, do_list},
+    {"status", "status", 0, true, do_status},       {"load", "load", 0, true, do_load},
+    {"fail", "fail CALL", 1, true, do_fail},        {"hang", "hang CALL", 1, true, do_hang},
+    {"lose", "lose N", 1, true, do_lose},           {"restore", "restore N", 1, true, do_restore},
+    {"xid", "xid N CODE", 2, true, do_xid},         {"clear", "clear", 0, true, do_clear},
+    {"delete", "delete", 0, false, do_delete},
+};
+
+static struct gs_error *find_action(const char *word, const struct action **ret)
+{
+    const char *names[GS_ARRAY_LEN(actions)];
+    for (size_t i = 0; i < GS_ARRAY_LEN(actions); i++) {
+        names[i] = actions[i].name;
+        if (gs_streq(word, names[i])) {
+            *ret = &actions[i];
+            return NULL;
+        }
+    }
+    const char *near = gs_suggest(word, names, GS_ARRAY_LEN(names));
+    return gs_error_new(GS_EINVAL, "unknown action \"sim %s\"%s%s%s", word,
+                        near ? "; did you mean \"sim " : "; see gpuscale sim --help",
+                        near ? near : "", near ? "\"?" : "");
+}
+
+static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    struct sim_opts o = *(const struct sim_opts *)opts;
+    char own_name[64];
+    snprintf(own_name, sizeof(own_name), "/gpuscale-sim-%u", (unsigned)getuid());
+    if (!o.name || !*o.name)
+        o.name = own_name;
+    if (!gs_streq(o.output, "table") && !gs_streq(o.output, "json"))
+        return gs_error_new(GS_EINVAL, "--output=%s: table or json is expected", o.output);
+    const struct action *action = NULL;
+    struct gs_error *err = find_action(argv[0], &action);
+    if (err)
+        return err;
+    if (argc - 1 != action->n_args)
+        return gs_error_new(GS_EINVAL, "usage: gpuscale sim %s", action->usage);
+    struct sim *s = NULL;
+    if (action->attach)
+        err = sim_attach(o.name, &s);
+    if (!err)
+        err = action->run(&o, s, argv + 1);
+    sim_detach(s);
+    *ret_exit = 0;
+    return err;
+}
+
+const struct gs_verb verb_sim = {
+    .name = "sim",
+    .args = "ACTION [ARGUMENTS]",
+    .summary = "Simulated GPUs: make them, look at them, load them, break them",
+    .description =
+        "The devices live in shared memory. A simulated libnvidia-ml (" SIM_LIBRARY
+        ") reports them to "
+        "programs that have " SIM_ENV
+        " set, and what it reports follows from the kernels that clients "
+        "ran: nothing is scripted.\n\nActions:\n"
+        "create SPEC: makes them. SPEC is 8xA100-SXM4-80GB, or 2xTesla-K80,1xTesla-T4, or the path "
+        "of a "
+        "YAML file.\n"
+        "list: all sets of this machine.\n"
+        "status: the GPUs of a set.\n"
+        "load: runs kernels for a time, as a workload does.\n"
+        "fail CALL: an NVML call (or \"*\") returns --code, --count times.\n"
+        "hang CALL: an NVML call (or \"*\") takes --for longer.\n"
+        "lose N: GPU N falls off the bus, which also reports XID 79.\n"
+        "restore N: and comes back.\n"
+        "xid N CODE: GPU N reports an XID.\n"
+        "clear: ends failing and hanging calls.\n"
+        "delete: removes a set; programs that have it open keep it until they end.\n\n"
+        "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: {replicas: "
+        "4}, "
+        "mig: [1g.10gb, 3g.40gb]}.",
+    .examples = "  gpuscale sim create 2xTesla-T4\n"
+                "  gpuscale sim load --gpu=1 --util=30 --memory=2GiB --for=10s\n"
+                "  gpuscale sim fail nvmlDeviceGetPowerUsage --gpu=0 --code=GPU_IS_LOST --count=3\n"
+                "  gpuscale sim hang '*' --for=5s\n"
+                "  gpuscale sim status -o json",
+    .opts = sim_flags,
+    .opts_size = sizeof(struct sim_opts),
+    .min_args = 1,
+    .max_args = 3,
+    .run = run_sim,
+};

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/simspec.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "codec/yaml.h"
+#include "kube/quantity.h"
+
+#include <libfyaml.h>
+
+#define MAX_FILE        ((size_t)1024 * 1024)
+#define MAX_TIME_SLICES 128
+#define ITEM_PATH_SIZE  64
+
+struct reader {
+    const char *path;
+    struct gs_slice text;
+};
+
+static int line_of_node(struct fy_node *node)
+{
+    while (node && !fy_node_is_scalar(node)) {
+        struct fy_node_pair *pair = NULL;
+        if (fy_node_is_mapping(node))
+            pair = fy_node_mapping_get_by_index(node, 0);
+        node = pair ? fy_node_pair_key(pair) : fy_node_sequence_get_by_index(node, 0);
+    }
+    struct fy_token *token = node ? fy_node_get_scalar_token(node) : NULL;
+    const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
+    return mark ? mark->line + 1 : 0;
+}
+
+// The line of a value in the file; that of the nearest thing around it when it has none.
+static int line_of(const struct reader *r, const char *where)
+{
+    struct fy_document *doc = fy_document_build_from_string(NULL, r->text.data, r->text.len);
+    if (!doc)
+        return 1;
+    GS_AUTO_FREE char *path = gs_strdup(where);
+    int line = 0;
+    while (!line) {
+        line = line_of_node(
+            fy_node_by_path(fy_document_root(doc), path, strlen(path), FYNWF_DONT_FOLLOW));
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            break;
+        *slash = 0;
+    }
+    fy_document_destroy(doc);
+    return line ? line : 1;
+}
+
+static struct gs_error *at(const struct reader *r, const char *item, const char *key,
+                           struct gs_error *err)
+{
+    GS_AUTO_FREE char *where = gs_format("%s%s%s", item, key ? "/" : "", key ? key : "");
+    return gs_error_wrap(err, "%s:%d", r->path, line_of(r, where));
+}
+
+static struct gs_error *check_keys(const struct reader *r, const char *item, json_t *object,
+                                   const char *const *known, size_t n)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        bool found = false;
+        for (size_t i = 0; i < n; i++)
+            found = found || gs_streq(key, known[i]);
+        if (found)
+            continue;
+        bool plain =
+            key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")] == 0;
+        return at(r, item, plain && *key ? key : NULL,
+                  gs_error_new(GS_EINVAL,
+                               "unknown field \"%s\"; there are model, count, memory, "
+                               "timeSlicing.replicas and mig",
+                               key));
+    }
+    return NULL;
+}
+
+// An integer member within 1..max; *ret keeps its value when the member is absent.
+static struct gs_error *read_count(const struct reader *r, const char *item, json_t *object,
+                                   const char *key, int max, unsigned *ret)
+{
+    json_t *v = json_object_get(object, key);
+    if (!v)
+        return NULL;
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)
+        return at(r, item, key, gs_error_new(GS_EINVAL, "%s is a number from 1 to %d", key, max));
+    *ret = (unsigned)json_integer_value(v);
+    return NULL;
+}
+
+static struct gs_error *read_memory(const struct reader *r, const char *item, json_t *object,
+                                    uint64_t *ret_mib)
+{
+    json_t *v = json_object_get(object, "memory");
+    if (!v)
+        return NULL;
+    int64_t bytes = 0;
+    struct gs_error *err = NULL;
+    if (json_is_integer(v))
+        bytes = json_integer_value(v);
+    else if (json_is_string(v))
+        err = kube_quantity_parse_value(gs_slice_of(json_string_value(v)), &bytes);
+    if (!err && bytes < 1 << 20)
+        err = gs_error_new(GS_EINVAL, "a size such as 24Gi is expected");
+    if (err)
+        return at(r, item, "memory", gs_error_wrap(err, "memory"));
+    *ret_mib = (uint64_t)bytes >> 20;
+    return NULL;
+}
+
+static struct gs_error *read_model(const struct reader *r, const char *item, json_t *object,
+                                   struct sim_gpu_spec *g)
+{
+    json_t *v = json_object_get(object, "model");
+    if (!json_is_string(v))
+        return at(r, item, v ? "model" : NULL,
+                  gs_error_new(GS_EINVAL, "a GPU needs a model, such as A100-SXM4-80GB"));
+    struct gs_error *err = sim_gpu_spec_set_model(g, json_string_value(v));
+    return err ? at(r, item, "model", err) : NULL;
+}
+
+static struct gs_error *read_mig(const struct reader *r, const char *item, json_t *object,
+                                 struct sim_gpu_spec *g)
+{
+    json_t *list = json_object_get(object, "mig"), *v;
+    size_t i;
+    if (!list)
+        return NULL;
+    if (!json_is_array(list) || json_array_size(list) > SIM_MAX_MIG)
+        return at(r, item, "mig",
+                  gs_error_new(GS_EINVAL,
+                               "mig is a list of at most %d profiles, such as "
+                               "[1g.10gb, 2g.20gb]",
+                               SIM_MAX_MIG));
+    json_array_foreach(list, i, v)
+    {
+        const char *profile = json_string_value(v);
+        if (!profile || strlen(profile) >= sizeof(g->mig[i].profile))
+            return at(r, item, "mig",
+                      gs_error_new(GS_EINVAL, "a MIG profile is a name such as 1g.10gb"));
+        memcpy(g->mig[i].profile, profile, strlen(profile) + 1);
+    }
+    g->n_mig = (unsigned)json_array_size(list);
+    return NULL;
+}
+
+static struct gs_error *read_time_slicing(const struct reader *r, const char *item, json_t *object,
+                                          struct sim_gpu_spec *g)
+{
+    static const char *const known[] = {"replicas"};
+    json_t *v = json_object_get(object, "timeSlicing");
+    if (!v)
+        return NULL;
+    GS_AUTO_FREE char *where = gs_format("%s/timeSlicing", item);
+    if (!json_is_object(v))
+        return at(r, where, NULL, gs_error_new(GS_EINVAL, "timeSlicing is {replicas: NUMBER}"));
+    struct gs_error *err = check_keys(r, where, v, known, GS_ARRAY_LEN(known));
+    return err ? err : read_count(r, where, v, "replicas", MAX_TIME_SLICES, &g->time_slices);
+}
+
+static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *object,
+                                 struct sim_spec *spec)
+{
+    static const char *const known[] = {"model", "count", "memory", "timeSlicing", "mig"};
+    char item[ITEM_PATH_SIZE];
+    snprintf(item, sizeof(item), "/gpus/%zu", index);
+    if (!json_is_object(object))
+        return at(r, item, NULL, gs_error_new(GS_EINVAL, "a GPU is written as model: NAME"));
+    struct sim_gpu_spec g = {0};
+    unsigned count = 1;
+    struct gs_error *err = check_keys(r, item, object, known, GS_ARRAY_LEN(known));
+    if (!err)
+        err = read_count(r, item, object, "count", SIM_MAX_GPUS, &count);
+    if (!err)
+        err = read_memory(r, item, object, &g.memory_mib);
+    if (!err)
+        err = read_model(r, item, object, &g);
+    if (!err)
+        err = read_time_slicing(r, item, object, &g);
+    if (!err)
+        err = read_mig(r, item, object, &g);
+    if (err)
+        return err;
+    err = sim_gpu_spec_check(&g);
+    if (!err)
+        err = sim_spec_add(spec, &g, count);
+    return err ? at(r, item, g.n_mig ? "mig" : NULL, err) : NULL;
+}
+
+static struct gs_error *read_docs(const struct reader *r, const struct gs_yaml_docs *docs,
+                                  struct sim_spec *spec)
+{
+    static const char *const known[] = {"gpus"};
+    json_t *root = docs->len == 1 ? docs->items[0].value : NULL;
+    json_t *gpus = json_is_object(root) ? json_object_get(root, "gpus") : NULL, *gpu;
+    size_t i;
+    if (!json_is_array(gpus) || json_array_size(gpus) == 0)
+        return gs_error_new(GS_EINVAL, "%s:%d: one document with a list \"gpus:\" is expected",
+                            r->path, docs->len ? docs->items[docs->len - 1].line : 1);
+    struct gs_error *err = check_keys(r, "", root, known, GS_ARRAY_LEN(known));
+    if (err)
+        return err;
+    json_array_foreach(gpus, i, gpu)
+    {
+        err = read_gpu(r, i, gpu, spec);
+        if (err)
+            return err;
+    }
+    return NULL;
+}
+
+static struct gs_error *load_file(const char *path, struct sim_spec *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (err)
+        return err;
+    struct gs_yaml_docs docs = {0};
+    struct reader r = {.path = path, .text = gs_buf_slice(&text)};
+    err = gs_yaml_parse(r.text, path, &docs);
+    if (err)
+        return err;
+    GS_AUTO_FREE struct sim_spec *spec = gs_alloc(sizeof(*spec));
+    err = read_docs(&r, &docs, spec);
+    gs_yaml_docs_finish(&docs);
+    if (!err)
+        *ret = *spec;
+    return err;
+}
+
+struct gs_error *sim_spec_load(const char *text_or_path, struct sim_spec *ret)
+{
+    bool is_path = strchr(text_or_path, '/') || gs_ends(text_or_path, ".yaml") ||
+                   gs_ends(text_or_path, ".yml") || gs_ends(text_or_path, ".json");
+    return is_path ? load_file(text_or_path, ret) : sim_spec_parse(text_or_path, ret);
+}

@@ -18,10 +18,17 @@ enum grpc_status {
     GRPC_INVALID_ARGUMENT = 3,
     GRPC_DEADLINE_EXCEEDED = 4,
     GRPC_NOT_FOUND = 5,
+    GRPC_ALREADY_EXISTS = 6,
+    GRPC_PERMISSION_DENIED = 7,
     GRPC_RESOURCE_EXHAUSTED = 8,
+    GRPC_FAILED_PRECONDITION = 9,
+    GRPC_ABORTED = 10,
+    GRPC_OUT_OF_RANGE = 11,
     GRPC_UNIMPLEMENTED = 12,
     GRPC_INTERNAL = 13,
     GRPC_UNAVAILABLE = 14,
+    GRPC_DATA_LOSS = 15,
+    GRPC_UNAUTHENTICATED = 16,
 };
 
 #define GRPC_MAX_MESSAGE (16u * 1024 * 1024)
@@ -32,7 +39,8 @@ struct grpc_call; // server side of one call
 
 // Called with the request message. Answers with any number of grpc_call_send() (one for unary) and
 // one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) tells that
-// the client left; then the call must not be used any more.
+// the client left or its deadline has passed; then the call must not be used any more. Without it
+// the answer goes into the void. After grpc_call_finish() the call must not be used either.
 typedef void (*grpc_method_fn)(void *ctx, struct grpc_call *call, struct gs_slice request);
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
@@ -41,7 +49,9 @@ void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn 
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
-void grpc_server_free(struct grpc_server *s); // closes sockets and connections, removes the file
+// Closes sockets and connections, removes the file; handlers are told by on_cancel before it
+// returns. The loop must run on until the handles are closed. NULL is fine, for the client, too.
+void grpc_server_free(struct grpc_server *s);
 
 void grpc_call_send(struct grpc_call *call, struct gs_slice message);
 void grpc_call_finish(struct grpc_call *call, enum grpc_status status, const char *message);
@@ -62,7 +72,16 @@ struct grpc_reply {
 };
 typedef void (*grpc_reply_fn)(void *arg, const struct grpc_reply *reply);
 
+// timeout_ms 0: 30000; UINT_MAX: none. Callbacks come in a later loop turn, once for a call. The
+// request is copied.
 struct grpc_pending *grpc_client_call(struct grpc_client *c, const char *path,
                                       struct gs_slice request, unsigned timeout_ms,
                                       grpc_reply_fn cb, void *arg);
+// Server streaming: on_message for each message as it comes, then cb (whose body is empty).
+typedef void (*grpc_message_fn)(void *arg, struct gs_slice message);
+struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *path,
+                                             struct gs_slice request, unsigned timeout_ms,
+                                             grpc_message_fn on_message, grpc_reply_fn cb,
+                                             void *arg);
+// No callback afterwards; NULL is fine; not after cb.
 void grpc_pending_cancel(struct grpc_pending *p);

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "cmd/verbs.h"
+#include "local/kubelet.h"
 
 #include <signal.h>
 
@@ -55,6 +56,10 @@ static int unknown_verb(const char *word)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    // Not a verb for people: what follows is another program's command line, which our option parser
+    // must not touch.
+    if (argc > 1 && gs_streq(argv[1], "pod-shim"))
+        return local_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2 || gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") ||
         gs_streq(argv[1], "help")) {
         gs_options_print_verbs(verbs, "gpuscale", argc < 2 ? stderr : stdout);

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Image names to commands, and the environment of a container.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "local/podenv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static json_t *json(const char *text)
+{
+    json_t *j = NULL;
+    assert_null(gs_json_parse(gs_slice_of(text), true, &j));
+    return j;
+}
+
+static void assert_words(const struct local_words *w, const char *joined)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (size_t i = 0; i < w->len; i++)
+        gs_buf_addf(&text, "%s[%s]", i ? " " : "", w->items[i]);
+    assert_string_equal(text.len ? text.data : "", joined);
+}
+
+static void assert_split(const char *text, const char *joined)
+{
+    struct local_words w = {0};
+    assert_null(local_split_words(text, &w));
+    assert_words(&w, joined);
+    local_words_finish(&w);
+}
+
+static void test_split(void **state)
+{
+    (void)state;
+    assert_split("", "");
+    assert_split("  a  b\tc\n", "[a] [b] [c]");
+    assert_split("a 'b c' \"d e\"", "[a] [b c] [d e]");
+    assert_split("a'b'\"c\"d", "[abcd]");
+    assert_split("'' \"\"", "[] []");
+    assert_split("a\\ b 'x\\y' \"x\\y \\\" \\\\\"", "[a b] [x\\y] [x\\y \" \\]");
+    struct local_words w = {0};
+    struct gs_error *err = local_split_words("a 'b", &w);
+    assert_non_null(err);
+    assert_string_equal(gs_error_message(err), "a quote is not closed in: a 'b");
+    gs_error_free(err);
+}
+
+static const struct local_image map[] = {
+    {"nginx", "/bin/nginx -g 'daemon off;'"},
+    {"nginx*", "/bin/other"},
+    {"registry.example/*", "/bin/short"},
+    {"registry.example/ai/*", "/bin/long"},
+};
+
+static struct local_images *make_map(void)
+{
+    struct local_images *m = NULL;
+    assert_null(local_images_new("/opt/bin/gpuscale", map, GS_ARRAY_LEN(map), &m));
+    return m;
+}
+
+static void assert_argv(const struct local_images *m, const char *container, const char *joined)
+{
+    GS_AUTO_JSON json_t *c = json(container);
+    struct local_words w = {0};
+    assert_null(local_images_argv(m, c, &w));
+    assert_words(&w, joined);
+    local_words_finish(&w);
+}
+
+static void test_which_entry(void **state)
+{
+    (void)state;
+    struct local_images *m = make_map();
+    assert_words(local_images_find(m, "nginx"), "[/bin/nginx] [-g] [daemon off;]");
+    assert_words(local_images_find(m, "nginx:1.2"), "[/bin/other]");
+    assert_words(local_images_find(m, "registry.example/x"), "[/bin/short]");
+    assert_words(local_images_find(m, "registry.example/ai/x"), "[/bin/long]");
+    assert_null(local_images_find(m, "busybox"));
+    local_images_free(m);
+}
+
+static void test_command_and_args(void **state)
+{
+    (void)state;
+    struct local_images *m = make_map();
+    assert_argv(m, "{\"image\":\"nginx\"}", "[/bin/nginx] [-g] [daemon off;]");
+    assert_argv(m, "{\"image\":\"nginx\",\"args\":[\"-v\"]}",
+                "[/bin/nginx] [-g] [daemon off;] [-v]");
+    assert_argv(m, "{\"image\":\"nginx\",\"command\":[\"sh\"]}", "[sh]");
+    assert_argv(m, "{\"image\":\"any\",\"command\":[\"sh\"],\"args\":[\"-c\",\"x y\"]}",
+                "[sh] [-c] [x y]");
+    GS_AUTO_JSON json_t *c = json("{\"image\":\"busybox\",\"args\":[\"x\"]}");
+    struct local_words w = {0};
+    struct gs_error *err = local_images_argv(m, c, &w);
+    assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
+    assert_string_equal(
+        gs_error_message(err),
+        "Failed to pull image \"busybox\": no command is mapped to this image here; "
+        "start gpuscale up with --image 'busybox=COMMAND'");
+    gs_error_free(err);
+    local_images_free(m);
+}
+
+static void test_bad_map(void **state)
+{
+    (void)state;
+    const struct local_image empty = {"x", "  "}, open_quote = {"x", "a \"b"};
+    struct local_images *m = NULL;
+    struct gs_error *err = local_images_new("/bin/true", &empty, 1, &m);
+    assert_string_equal(gs_error_message(err), "--image x: the command is empty");
+    gs_error_free(err);
+    err = local_images_new("/bin/true", &open_quote, 1, &m);
+    assert_int_equal(gs_error_code(err), GS_EINVAL);
+    gs_error_free(err);
+}
+
+static void test_programs_beside_ours(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/gpuscale-images-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *bin = gs_format("%s/src/cmd", dir);
+    GS_AUTO_FREE char *command =
+        gs_format("mkdir -p %s %s/examples/api && touch %s/tool %s/examples/api/api && "
+                  "chmod +x %s/tool %s/examples/api/api",
+                  bin, dir, bin, dir, bin, dir);
+    assert_int_equal(system(command), 0);
+    GS_AUTO_FREE char *self = gs_format("%s/gpuscale", bin);
+    GS_AUTO_FREE char *tool = gs_format("%s/tool", bin);
+    GS_AUTO_FREE char *api = gs_format("%s/examples/api/api", dir);
+    GS_AUTO_FREE char *found_tool = local_find_program(self, "tool");
+    GS_AUTO_FREE char *found_api = local_find_program(self, "examples/api/api");
+    GS_AUTO_FREE char *plain = local_find_program(self, "python3");
+    assert_string_equal(found_tool, tool);
+    assert_string_equal(found_api, api);
+    assert_string_equal(plain, "python3");
+    GS_AUTO_FREE char *clean = gs_format("rm -rf %s", dir);
+    assert_int_equal(system(clean), 0);
+}
+
+static void test_expansion(void **state)
+{
+    (void)state;
+    struct local_words env = {0};
+    local_env_set(&env, "A", "1");
+    local_env_set(&env, "AB", "2");
+    local_env_set(&env, "A", "3");
+    static const char *const cases[][2] = {
+        {"$(A)", "3"},          {"x$(AB)y", "x2y"}, {"$(NOPE)", "$(NOPE)"}, {"$$(A)", "$(A)"},
+        {"$A ${A}", "$A ${A}"}, {"$(A", "$(A"},     {"100$", "100$"},       {"$$", "$"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *got = local_env_expand(&env, cases[i][0]);
+        assert_string_equal(got, cases[i][1]);
+    }
+    assert_words(&env, "[A=3] [AB=2]");
+    local_words_finish(&env);
+}
+
+static const char pod_text[] =
+    "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u-1\",\"labels\":{\"app\":\"x\"},"
+    "\"annotations\":{\"gpuscale.dev/gpus\":\"{\\\"c\\\":[\\\"GPU-a::0\\\",\\\"GPU-a::1\\\","
+    "\\\"GPU-b\\\"]}\"}},\"spec\":{\"nodeName\":\"n1\"}}";
+
+static struct gs_error *build(const char *container, const char *sources, struct local_words *env)
+{
+    GS_AUTO_JSON json_t *pod = json(pod_text);
+    GS_AUTO_JSON json_t *c = json(container);
+    GS_AUTO_JSON json_t *s = json(sources);
+    GS_AUTO_JSON json_t *node = json("{\"status\":{\"allocatable\":{\"cpu\":\"8\"}}}");
+    struct local_env_context ctx = {
+        .pod = pod, .container = c, .pod_ip = "127.64.0.9", .node = node, .sources = s};
+    return local_env_add_spec(env, &ctx);
+}
+
+static void test_downward_api(void **state)
+{
+    (void)state;
+    struct local_words env = {0};
+    assert_null(build(
+        "{\"resources\":{\"limits\":{\"memory\":\"1536Mi\"},\"requests\":{\"cpu\":\"250m\"}},"
+        "\"env\":["
+        "{\"name\":\"A\",\"value\":\"one\"},{\"name\":\"B\",\"value\":\"$(A)-$(IP)\"},"
+        "{\"name\":\"IP\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"status.podIP\"}}},"
+        "{\"name\":\"C\",\"value\":\"$(A)-$(IP)\"},"
+        "{\"name\":\"N\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}},"
+        "{\"name\":\"NODE\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"spec.nodeName\"}}},"
+        "{\"name\":\"L\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.labels['app']\"}}},"
+        "{\"name\":\"M\",\"valueFrom\":{\"resourceFieldRef\":{\"resource\":\"limits.memory\","
+        "\"divisor\":\"1Gi\"}}},"
+        "{\"name\":\"CPU\",\"valueFrom\":{\"resourceFieldRef\":{\"resource\":\"requests.cpu\","
+        "\"divisor\":\"1m\"}}},"
+        "{\"name\":\"ALL\",\"valueFrom\":{\"resourceFieldRef\":{\"resource\":\"limits.cpu\"}}}]}",
+        "{}", &env));
+    assert_words(&env, "[A=one] [B=one-$(IP)] [IP=127.64.0.9] [C=one-127.64.0.9] [N=p] [NODE=n1] "
+                       "[L=x] [M=2] [CPU=250] [ALL=8]");
+    local_words_finish(&env);
+}
+
+static void test_config_maps_and_secrets(void **state)
+{
+    (void)state;
+    static const char container[] =
+        "{\"envFrom\":[{\"prefix\":\"P_\",\"configMapRef\":{\"name\":\"m\"}}],\"env\":["
+        "{\"name\":\"S\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}},"
+        "{\"name\":\"O\",\"valueFrom\":{\"configMapKeyRef\":{\"name\":\"x\",\"key\":\"k\","
+        "\"optional\":true}}}]}";
+    GS_AUTO_JSON json_t *c = json(container);
+    GS_AUTO_JSON json_t *refs = json_object();
+    local_env_references(c, refs);
+    assert_int_equal(json_object_size(refs), 3);
+    assert_non_null(json_object_get(refs, "secrets/s"));
+
+    struct local_words env = {0};
+    assert_null(build(container,
+                      "{\"configmaps/m\":{\"data\":{\"a\":\"1\",\"b\":\"2\"}},"
+                      "\"secrets/s\":{\"data\":{\"k\":\"aGVsbG8=\"}},\"configmaps/x\":null}",
+                      &env));
+    assert_words(&env, "[P_a=1] [P_b=2] [S=hello]");
+    local_words_finish(&env);
+
+    struct gs_error *err = build(container, "{\"configmaps/m\":null}", &env);
+    assert_string_equal(gs_error_message(err), "configmap \"m\" not found");
+    gs_error_free(err);
+    err = build(container, "{\"configmaps/m\":{},\"secrets/s\":{\"data\":{}}}", &env);
+    assert_string_equal(gs_error_message(err), "couldn't find key k in Secret ns/s");
+    gs_error_free(err);
+    local_words_finish(&env);
+}
+
+static void test_gpus(void **state)
+{
+    (void)state;
+    GS_AUTO_JSON json_t *pod = json(pod_text);
+    GS_AUTO_FREE char *c = local_env_gpus(pod, "c");
+    GS_AUTO_FREE char *other = local_env_gpus(pod, "d");
+    assert_string_equal(c, "GPU-a,GPU-b");
+    assert_string_equal(other, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_which_entry),
+        cmocka_unit_test(test_command_and_args),
+        cmocka_unit_test(test_bad_map),
+        cmocka_unit_test(test_programs_beside_ours),
+        cmocka_unit_test(test_expansion),
+        cmocka_unit_test(test_downward_api),
+        cmocka_unit_test(test_config_maps_and_secrets),
+        cmocka_unit_test(test_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -81,7 +81,8 @@ struct local_container {
     bool started, ready; // what the probes found; true without probes
     struct local_handler *hook;
     bool hook_pending; // postStart has not finished
-    char *sweep_mark; // of an instance whose supervisor was killed: what it left has this environment
+    char *
+        sweep_mark; // of an instance whose supervisor was killed: what it left has this environment
     int sweeps_left;
     struct local_timer *sweep;
     bool stopping;

@@ -4,12 +4,12 @@
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
 //                       [--preload LIBRARY] -- COMMAND [ARG]…
 //
-// SIGTERM is forwarded to COMMAND, which has the grace time to end. SHIM_SIGNAL_STOP, by sigqueue(3),
-// does the same with its value as the grace time (milliseconds; 0: kill at once); a later one can
-// shorten it, and since it is a real-time signal none is lost. Without --log the output of COMMAND goes
-// to the shim's stdout, both streams in one. The status file holds "key value" lines (below),
-// written when the command runs and again when all is over; a byte on the report descriptor says
-// that the first was written.
+// SIGTERM is forwarded to COMMAND, which has the grace time to end. SHIM_SIGNAL_STOP, by
+// sigqueue(3), does the same with its value as the grace time (milliseconds; 0: kill at once); a
+// later one can shorten it, and since it is a real-time signal none is lost. Without --log the
+// output of COMMAND goes to the shim's stdout, both streams in one. The status file holds "key
+// value" lines (below), written when the command runs and again when all is over; a byte on the
+// report descriptor says that the first was written.
 #pragma once
 
 #include "base/error.h"
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SHIM_SIGNAL_STOP SIGRTMIN
+#define SHIM_SIGNAL_STOP      SIGRTMIN
 #define SHIM_EXIT_NOT_STARTED 128 // exec failed; the exit code that container runtimes report
 
 struct shim_status {

@@ -235,7 +235,8 @@ static void test_marked_processes_can_be_found(void **state)
     assert_int_equal(local_proc_kill_marked(mark, "GPUSCALE_TEST_OTHER=1"), 0);
     assert_false(is_gone(orphan));
     // While it executes another program a process has no environment to be seen.
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end && !is_gone(orphan); usleep(5000))
+    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end && !is_gone(orphan);
+         usleep(5000))
         local_proc_kill_marked(mark, NULL);
     assert_true(is_gone(orphan));
 }

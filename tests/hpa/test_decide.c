@@ -44,7 +44,7 @@ static int64_t milli_of(const json_t *v)
     else if (json_is_integer(v))
         snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(v));
     else
-        snprintf(text, sizeof(text), "%.17g", json_number_value(v));
+        snprintf(text, sizeof(text), "%.15g", json_number_value(v));
     int64_t milli = 0;
     GS_AUTO_ERROR struct gs_error *err = kube_quantity_parse_milli(gs_slice_of(text), &milli);
     if (err)

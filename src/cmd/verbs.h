@@ -4,5 +4,6 @@
 
 #include "base/option.h"
 
+extern const struct gs_verb verb_exporter;
 extern const struct gs_verb verb_sim;
 extern const struct gs_verb verb_version;

@@ -20,7 +20,8 @@ struct sampler {
     pthread_mutex_t lock;
     pthread_cond_t changed; // stopping, ended
     bool stopping, ended;
-    bool opened; // the library is open
+    unsigned refs; // of the loop's handle and of the thread
+    bool opened;   // the library is open
     int64_t busy_since_ns;
     struct sample *sample; // handed over, not yet taken; a newer one replaces it
     struct gs_error *error;
@@ -39,6 +40,25 @@ void sample_free(struct sample *s)
     free(s->owners);
     gpu_snapshot_free(s->gpus);
     free(s);
+}
+
+static void sampler_free(struct sampler *s)
+{
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    sample_free(s->sample);
+    gs_error_free(s->error);
+    free((char *)s->cfg.backend.library);
+    free(s);
+}
+
+static void sampler_unref(struct sampler *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool last = --s->refs == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        sampler_free(s);
 }
 
 // --- thread ---
@@ -143,6 +163,7 @@ static void *sampler_main(void *arg)
     s->ended = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    sampler_unref(s);
     return NULL;
 }
 
@@ -170,16 +191,6 @@ static void init_sync(struct sampler *s)
     pthread_condattr_destroy(&attr);
 }
 
-static void sampler_free(struct sampler *s)
-{
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
-    sample_free(s->sample);
-    gs_error_free(s->error);
-    free((char *)s->cfg.backend.library);
-    free(s);
-}
-
 // Signals are the loop's.
 static int start_thread(struct sampler *s)
 {
@@ -191,9 +202,9 @@ static int start_thread(struct sampler *s)
     return rc;
 }
 
-static void free_on_close(uv_handle_t *h)
+static void unref_on_close(uv_handle_t *h)
 {
-    sampler_free(GS_CONTAINER_OF((uv_async_t *)h, struct sampler, async));
+    sampler_unref(GS_CONTAINER_OF((uv_async_t *)h, struct sampler, async));
 }
 
 struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
@@ -209,10 +220,12 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
         return gs_error_new(GS_EIO, "sampler: %s", uv_strerror(rc));
     }
     s->owners = owner_cache_new(&cfg->owners);
+    s->refs = 2;
     rc = start_thread(s);
     if (rc) {
         owner_cache_free(s->owners);
-        uv_close((uv_handle_t *)&s->async, free_on_close);
+        s->refs = 1;
+        uv_close((uv_handle_t *)&s->async, unref_on_close);
         return gs_error_errno(rc, "starting the sampler thread");
     }
     *ret = s;
@@ -241,22 +254,15 @@ static bool wait_ended(struct sampler *s)
     return ended;
 }
 
-static void leave_behind(uv_handle_t *h)
-{
-    (void)h; // the thread still uses the memory around the handle
-}
-
 bool sampler_stop(struct sampler *s)
 {
     if (!s)
         return true;
     bool ended = wait_ended(s);
-    if (ended) {
+    if (ended)
         pthread_join(s->thread, NULL);
-        uv_close((uv_handle_t *)&s->async, free_on_close);
-    } else {
-        pthread_detach(s->thread);
-        uv_close((uv_handle_t *)&s->async, leave_behind);
-    }
+    else
+        pthread_detach(s->thread); // it frees what it still uses if it ever comes back
+    uv_close((uv_handle_t *)&s->async, unref_on_close);
     return ended;
 }

@@ -323,7 +323,8 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     enumerate(b, count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES, s);
     fill_xids(b, s);
     s->errors = gs_alloc_array(b->n_errors ? b->n_errors : 1, sizeof(*s->errors));
-    memcpy(s->errors, b->errors, b->n_errors * sizeof(*s->errors));
+    if (b->n_errors)
+        memcpy(s->errors, b->errors, b->n_errors * sizeof(*s->errors));
     s->n_errors = b->n_errors;
     s->unix_ms = gs_unix_ms();
     s->duration_us = (gs_mono_ns() - start) / 1000;

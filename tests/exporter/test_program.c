@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program itself: `gpuscale exporter` with simulated GPUs, a kubelet that is us, and workloads
+// that are this test started again with the argument "load".
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "net/grpc.h"
+#include "net/http_client.h"
+#include "nvmlsim/client.h"
+#include "nvmlsim/sim.h"
+#include "podresources_fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_LOADS = 4 };
+
+struct fixture {
+    uv_loop_t loop;
+    char dir[64], sim_name[64], socket[128];
+    struct sim *sim;
+    char uuid[2][96];
+    struct grpc_server *kubelet;
+    struct gs_buf list, allocatable;
+    pid_t exporter, loads[MAX_LOADS];
+    int log_fd;
+    struct gs_buf log;
+    char base_url[64];
+    struct http_client *client;
+    // The last reply.
+    bool done;
+    int status;
+    struct gs_buf body;
+};
+
+// --- the kubelet ---
+
+static void on_list(void *ctx, struct grpc_call *call, struct gs_slice request)
+{
+    struct fixture *f = ctx;
+    (void)request;
+    grpc_call_send(call, gs_buf_slice(&f->list));
+    grpc_call_finish(call, GRPC_OK, "");
+}
+
+static void on_allocatable(void *ctx, struct grpc_call *call, struct gs_slice request)
+{
+    struct fixture *f = ctx;
+    (void)request;
+    grpc_call_send(call, gs_buf_slice(&f->allocatable));
+    grpc_call_finish(call, GRPC_OK, "");
+}
+
+static void start_kubelet(struct fixture *f)
+{
+    f->kubelet = grpc_server_new(&f->loop);
+    grpc_server_handle(f->kubelet, "/v1.PodResourcesLister/List", on_list, f);
+    grpc_server_handle(f->kubelet, "/v1.PodResourcesLister/GetAllocatableResources", on_allocatable,
+                       f);
+    struct gs_error *err = grpc_server_listen_unix(f->kubelet, f->socket);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+}
+
+// --- processes ---
+
+static int run_load(void)
+{
+    struct sim_ctx *c = NULL;
+    struct sim_alloc *a = NULL;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (sim_ctx_open(0, &c) || sim_mem_alloc(c, (uint64_t)512 << 20, &a))
+        return 1;
+    for (;;)
+        if (sim_kernel_run(c, 20000, 1.0))
+            return 1;
+}
+
+// A workload on GPU `gpu` in the environment of a local pod.
+static pid_t start_load(struct fixture *f, unsigned slot, unsigned gpu, const char *pod)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("CUDA_VISIBLE_DEVICES", f->uuid[gpu], 1);
+        setenv("GPUSCALE_POD_UID", "11111111-2222-3333-4444-555555555555", 1);
+        setenv("GPUSCALE_POD_NAME", pod, 1);
+        setenv("GPUSCALE_POD_NAMESPACE", "default", 1);
+        setenv("GPUSCALE_CONTAINER_NAME", "main", 1);
+        execl("/proc/self/exe", "load", "load", (char *)NULL);
+        _exit(127);
+    }
+    f->loads[slot] = pid;
+    return pid;
+}
+
+static void stop_load(struct fixture *f, unsigned slot)
+{
+    if (f->loads[slot] > 0) {
+        kill(f->loads[slot], SIGKILL);
+        waitpid(f->loads[slot], NULL, 0);
+    }
+    f->loads[slot] = 0;
+}
+
+static char *program(void)
+{
+    return gs_format("%s/src/cmd/gpuscale", getenv("GPUSCALE_BUILD_ROOT"));
+}
+
+// Starts `gpuscale exporter` with its stderr in f->log_fd.
+static void spawn(struct fixture *f, const char *const *args)
+{
+    GS_AUTO_FREE char *exe = program();
+    const char *argv[24] = {exe, "exporter"};
+    for (size_t i = 0; args[i]; i++)
+        argv[i + 2] = args[i];
+    int pipe_fds[2];
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    f->exporter = fork();
+    assert_true(f->exporter >= 0);
+    if (f->exporter == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(pipe_fds[1], STDERR_FILENO);
+        execv(exe, (char **)argv);
+        _exit(127);
+    }
+    close(pipe_fds[1]);
+    if (f->log_fd >= 0)
+        close(f->log_fd);
+    f->log_fd = pipe_fds[0];
+    gs_buf_clear(&f->log);
+}
+
+// Reads the log until it holds `text` or ends. Returns where it is, or NULL.
+static const char *read_log(struct fixture *f, const char *text)
+{
+    int64_t deadline = gs_mono_ns() + 20 * GS_NS_PER_SEC;
+    for (;;) {
+        const char *at = f->log.data ? strstr(f->log.data, text) : NULL;
+        if (at || gs_mono_ns() > deadline)
+            return at;
+        struct pollfd p = {f->log_fd, POLLIN, 0};
+        char chunk[1024];
+        ssize_t n = poll(&p, 1, 1000) > 0 ? read(f->log_fd, chunk, sizeof(chunk)) : -1;
+        if (n == 0)
+            return strstr(f->log.data ? f->log.data : "", text);
+        if (n > 0)
+            gs_buf_add(&f->log, chunk, (size_t)n);
+    }
+}
+
+// Waits for the end; -1 when it was a signal.
+static int wait_exporter(struct fixture *f)
+{
+    int status = 0;
+    int64_t deadline = gs_mono_ns() + 20 * GS_NS_PER_SEC;
+    pid_t done;
+    while ((done = waitpid(f->exporter, &status, WNOHANG)) == 0 && gs_mono_ns() < deadline)
+        usleep(5000);
+    if (done == 0)
+        fail_msg("the exporter does not end; its log:\n%s", f->log.data ? f->log.data : "");
+    f->exporter = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// --- HTTP ---
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct fixture *f = arg;
+    f->done = true;
+    f->status = err ? 0 : answer->status;
+    gs_buf_clear(&f->body);
+    gs_buf_add(&f->body, "", 0);
+    if (!err)
+        gs_buf_add_slice(&f->body, answer->body);
+    gs_error_free(err);
+}
+
+static int get(struct fixture *f, const char *path)
+{
+    struct http_call call = {.path = path, .timeout_ms = 5000};
+    struct http_callbacks callbacks = {.on_done = on_done};
+    f->done = false;
+    http_send(f->client, &call, &callbacks, f);
+    while (!f->done)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    return f->status;
+}
+
+// The value on the first line of /metrics that holds all of the parts; NAN when there is none.
+static double value_of(struct fixture *f, const char *name, const char *part, const char *part2)
+{
+    struct gs_slice rest = gs_buf_slice(&f->body);
+    while (rest.data) {
+        GS_AUTO_FREE char *line = gs_slice_dup(gs_slice_cut(&rest, '\n'));
+        double v;
+        if (!gs_starts(line, name) || !strstr(line, part) || !strstr(line, part2))
+            continue;
+        GS_AUTO_ERROR struct gs_error *err =
+            gs_parse_double(gs_slice_of(strrchr(line, ' ') + 1), &v);
+        if (!err)
+            return v;
+    }
+    return __builtin_nan("");
+}
+
+// Fetches the page until the condition on it holds.
+#define WAIT_FOR(f, path, condition)                                                               \
+    do {                                                                                           \
+        int64_t deadline_ = gs_mono_ns() + 20 * GS_NS_PER_SEC;                                     \
+        do {                                                                                       \
+            get((f), (path));                                                                      \
+            usleep(20000);                                                                         \
+        } while (!(condition) && gs_mono_ns() < deadline_);                                        \
+        if (!(condition))                                                                          \
+            fail_msg("not true in 20 s: %s; last page (%d):\n%s", #condition, (f)->status,         \
+                     (f)->body.data);                                                              \
+    } while (0)
+
+// --- set up ---
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    f->log_fd = -1;
+    uv_loop_init(&f->loop);
+    strcpy(f->dir, "/tmp/gpuscale-exporter-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->socket, sizeof(f->socket), "%s/kubelet.sock", f->dir);
+    snprintf(f->sim_name, sizeof(f->sim_name), "/gpuscale-test-exporter-%d", getpid());
+    struct sim_spec spec;
+    assert_null(sim_spec_parse("2xTesla-T4", &spec));
+    assert_null(sim_create(f->sim_name, &spec, &f->sim));
+    setenv(SIM_ENV, f->sim_name, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_gpu_info info;
+        sim_gpu_info(f->sim, i, &info);
+        memcpy(f->uuid[i], info.uuid, sizeof(info.uuid));
+    }
+    start_kubelet(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned i = 0; i < MAX_LOADS; i++)
+        stop_load(f, i);
+    if (f->exporter > 0) {
+        kill(f->exporter, SIGKILL);
+        waitpid(f->exporter, NULL, 0);
+    }
+    if (f->log_fd >= 0)
+        close(f->log_fd);
+    http_client_free(f->client);
+    grpc_server_free(f->kubelet);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
+    sim_detach(f->sim);
+    gs_error_free(sim_unlink(f->sim_name));
+    unlink(f->socket);
+    rmdir(f->dir);
+    gs_buf_finish(&f->log);
+    gs_buf_finish(&f->body);
+    gs_buf_finish(&f->list);
+    gs_buf_finish(&f->allocatable);
+    free(f);
+    return 0;
+}
+
+static void start_exporter(struct fixture *f)
+{
+    const char *args[] = {"--simulate",   "2xTesla-T4",
+                          "--address",    "127.0.0.1:0",
+                          "--kubernetes", "--pod-resources-kubelet-socket",
+                          f->socket,      "--pod-resources-interval",
+                          "200ms",        "--collect-interval",
+                          "200",          "--driver-timeout",
+                          "500ms",        "--node-name",
+                          "node-1",       NULL};
+    spawn(f, args);
+    const char *url = read_log(f, "/metrics\n");
+    if (!url)
+        fail_msg("no address in the log: %s", f->log.data ? f->log.data : "");
+    url = strstr(f->log.data, "http://");
+    snprintf(f->base_url, sizeof(f->base_url), "%.*s", (int)strcspn(url + 7, "/") + 7, url);
+    struct http_client_config cfg = {.base_url = f->base_url};
+    assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
+    WAIT_FOR(f, "/health", f->status == 200);
+}
+
+static void give(struct fixture *f, const char *pod0, const char *ids0, const char *pod1,
+                 const char *ids1)
+{
+    const struct pod_row rows[] = {
+        {"default", pod0, "main", "nvidia.com/gpu", ids0},
+        {"default", pod1, "main", "nvidia.com/gpu", ids1},
+    };
+    pack_list(rows, pod1 ? 2 : 1, &f->list);
+}
+
+// --- tests ---
+
+static void pages(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    assert_int_equal(get(f, "/metrics"), 200);
+    assert_true(value_of(f, "gpuscale_exporter_simulated", "", "") == 1);
+    assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "hostname=\"node-1\"") > 1000);
+    assert_int_equal(get(f, "/healthz"), 200);
+    assert_string_equal(f->body.data, "OK");
+    assert_int_equal(get(f, "/"), 200);
+    assert_non_null(strstr(f->body.data, "SIMULATED"));
+    assert_int_equal(get(f, "/nothing"), 404);
+    assert_non_null(read_log(f, "SIMULATED"));
+    kill(f->exporter, SIGTERM);
+    assert_int_equal(wait_exporter(f), 0);
+}
+
+static void load_is_seen_on_the_gpu_and_on_the_pod(void **state)
+{
+    struct fixture *f = *state;
+    give(f, "web-0", f->uuid[0], NULL, NULL);
+    start_exporter(f);
+    start_load(f, 0, 0, "web-0");
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "PodName=\"web-0\"", f->uuid[0]) > 80);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_GPU_UTIL", f->uuid[0], "pod=\"web-0\"") > 80);
+    assert_true(value_of(f, "DCGM_FI_DEV_GPU_UTIL", f->uuid[1], "") == 0);
+    assert_true(value_of(f, "DCGM_CUSTOM_PROCESS_MEM_USED", "AllocateMode=\"exclusive\"",
+                         "PodName=\"web-0\"") >= 512);
+    assert_true(value_of(f, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "PodName=\"web-0\"", "") >
+                10000);
+    assert_true(value_of(f, "gpuscale_exporter_podresources_up", "", "") == 1);
+    stop_load(f, 0);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_GPU_UTIL", f->uuid[0], "pod=\"web-0\"") == 0);
+    assert_null(strstr(f->body.data, "DCGM_CUSTOM_PROCESS_SM_UTIL"));
+}
+
+static void pods_share_a_gpu(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *a = gs_format("%s::0", f->uuid[0]), *b = gs_format("%s::1", f->uuid[0]);
+    GS_AUTO_FREE char *all = gs_format("%s %s", a, b);
+    give(f, "web-0", a, "web-1", b);
+    pack_allocatable("nvidia.com/gpu", all, &f->allocatable);
+    start_exporter(f);
+    start_load(f, 0, 0, "web-0");
+    start_load(f, 1, 0, "web-1");
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "share", "PodName=\"web-0\"") > 20 &&
+                 value_of(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "share", "PodName=\"web-1\"") > 20);
+    assert_null(strstr(f->body.data, "pod=\"web"));
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "share", "PodName=\"web-1\"") >
+                 5000);
+    assert_true(value_of(f, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "share", "PodName=\"web-1\"") <
+                9000);
+}
+
+static void hanging_driver_stops_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
+    WAIT_FOR(f, "/health", f->status == 503);
+    assert_non_null(strstr(f->body.data, "driver"));
+    assert_int_equal(get(f, "/metrics"), 200);
+    assert_null(strstr(f->body.data, "DCGM_FI_DEV_")); // not repeated as if it were measured
+    assert_true(value_of(f, "gpuscale_exporter_sampler_stuck", "", "") == 1);
+    sim_clear_faults(f->sim);
+    WAIT_FOR(f, "/health", f->status == 200);
+    get(f, "/metrics");
+    assert_non_null(strstr(f->body.data, "DCGM_FI_DEV_"));
+
+    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
+    WAIT_FOR(f, "/health", f->status == 503);
+    kill(f->exporter, SIGTERM); // nor the end
+    assert_int_equal(wait_exporter(f), 0);
+}
+
+static void lost_gpu_leaves_the_others(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    assert_null(sim_lose_gpu(f->sim, 0, true));
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_gpu_lost", f->uuid[0], "") == 1);
+    assert_true(value_of(f, "gpuscale_exporter_gpu_lost", f->uuid[1], "") == 0);
+    assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
+    assert_true(__builtin_isnan(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "")));
+    assert_int_equal(get(f, "/health"), 200);
+    assert_null(sim_lose_gpu(f->sim, 0, false));
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
+}
+
+static void xid_and_failing_call(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    assert_null(sim_report_xid(f->sim, 1, 79));
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 79);
+    assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 0);
+    assert_null(sim_fail_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 999, 0));
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_nvml_errors_total", "nvmlDeviceGetPowerUsage", "999") >
+                 0);
+    assert_true(__builtin_isnan(value_of(f, "DCGM_FI_DEV_POWER_USAGE", f->uuid[1], "")));
+    assert_false(__builtin_isnan(value_of(f, "DCGM_FI_DEV_POWER_USAGE", f->uuid[0], "")));
+}
+
+static void kubelet_goes_and_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    give(f, "web-0", f->uuid[0], NULL, NULL);
+    start_exporter(f);
+    WAIT_FOR(f, "/metrics", strstr(f->body.data, "pod=\"web-0\"") != NULL);
+    grpc_server_free(f->kubelet);
+    f->kubelet = NULL;
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_podresources_up", "", "") == 0);
+    assert_non_null(strstr(f->body.data, "pod=\"web-0\"")); // the last good map stays
+    give(f, "web-9", f->uuid[0], NULL, NULL);
+    start_kubelet(f);
+    WAIT_FOR(f, "/metrics", strstr(f->body.data, "pod=\"web-9\"") != NULL);
+}
+
+static void no_driver(void **state)
+{
+    struct fixture *f = *state;
+    const char *args[] = {"--nvml-library", "/nonexistent/libnvidia-ml.so.1", "--address",
+                          "127.0.0.1:0", NULL};
+    spawn(f, args);
+    assert_non_null(read_log(f, "/nonexistent/libnvidia-ml.so.1"));
+    assert_non_null(read_log(f, "--simulate"));
+    assert_int_equal(wait_exporter(f), 1);
+}
+
+static void busy_port(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    pid_t first = f->exporter;
+    const char *address = f->base_url + strlen("http://");
+    const char *args[] = {"--simulate", "2xTesla-T4", "--address", address, NULL};
+    spawn(f, args);
+    const char *said = read_log(f, "already in use");
+    int code = wait_exporter(f);
+    f->exporter = first;
+    assert_non_null(said);
+    assert_int_equal(code, 1);
+}
+
+static void wrong_usage(void **state)
+{
+    struct fixture *f = *state;
+    const char *const cases[][4] = {
+        {"--address", "9400", "HOST:PORT"},
+        {"--simulate", "2xNoSuchGPU", "Tesla-T4"},
+        {"--hostname-label", "host", "Hostname"},
+        {"--kubernetes-gpu-id-type", "serial", "device-name"},
+    };
+    for (size_t i = 0; i < 4; i++) {
+        const char *args[] = {cases[i][0], cases[i][1], NULL};
+        spawn(f, args);
+        assert_non_null(read_log(f, cases[i][2]));
+        assert_int_equal(wait_exporter(f), 2);
+    }
+}
+
+// A parent that dies without a word takes the exporter with it.
+static void ends_with_its_parent(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *exe = program();
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t parent = fork();
+    if (parent == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            dup2(pipe_fds[1], STDERR_FILENO);
+            close(pipe_fds[0]);
+            execl(exe, exe, "exporter", "--simulate", "2xTesla-T4", "--address", "127.0.0.1:0",
+                  "--exit-with-parent", (char *)NULL);
+            _exit(127);
+        }
+        ssize_t n = write(pipe_fds[1], &child, sizeof(child));
+        pause();
+        _exit(n > 0);
+    }
+    close(pipe_fds[1]);
+    assert_int_equal(read(pipe_fds[0], &f->exporter, sizeof(f->exporter)), sizeof(f->exporter));
+    f->log_fd = pipe_fds[0];
+    assert_non_null(read_log(f, "SIMULATED"));
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+    assert_int_equal(wait_exporter(f), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "load") == 0)
+        return run_load();
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(pages),
+        TEST(load_is_seen_on_the_gpu_and_on_the_pod),
+        TEST(pods_share_a_gpu),
+        TEST(hanging_driver_stops_nothing_else),
+        TEST(lost_gpu_leaves_the_others),
+        TEST(xid_and_failing_call),
+        TEST(kubelet_goes_and_comes_back),
+        TEST(no_driver),
+        TEST(busy_port),
+        TEST(wrong_usage),
+        TEST(ends_with_its_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster_harness.h"
+#include "local/fit.h"
+#include "local/scheduler.h"
+
+static const char *const slices[] = {"GPU-a::0", "GPU-a::1", "GPU-b::0", "GPU-b::1"};
+static struct local_scheduler *s;
+
+static void setup(struct cluster *k, const char *gpus)
+{
+    cluster_open(k);
+    k->bound_only = true;
+    if (gpus)
+        cluster_node(k, gpus);
+    s = local_scheduler_new(k->c, slices, GS_ARRAY_LEN(slices));
+}
+
+static void finish(struct cluster *k)
+{
+    local_scheduler_free(s);
+    cluster_close(k);
+}
+
+static void pod(struct cluster *k, const char *name, const char *resources, const char *extra)
+{
+    GS_AUTO_FREE char *yaml =
+        gs_format("{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: c, "
+                  "image: i, resources: {%s}}] %s}}",
+                  name, resources, extra);
+    cluster_create(k, KUBE_PODS, yaml);
+}
+
+static const json_t *get(struct cluster *k, const char *name)
+{
+    return kube_cache_get(k->c->pods, "default", name);
+}
+
+static bool is_bound(const json_t *p)
+{
+    return gs_json_str(p, "spec", "nodeName", NULL) != NULL;
+}
+
+static bool pending_with(struct cluster *k, const char *name, const char *message)
+{
+    const json_t *c = kube_condition(get(k, name), "PodScheduled");
+    return !is_bound(get(k, name)) && gs_streq(gs_json_str(c, "status", NULL), "False") &&
+           gs_streq(gs_json_str(c, "message", NULL), message);
+}
+
+#define GPU(n) "limits: {nvidia.com/gpu: '" n "'}"
+
+// Every device of every live pod, each once; how many there are.
+static size_t unique_devices(struct cluster *k)
+{
+    GS_AUTO_JSON json_t *seen = json_object();
+    size_t pos = 0, n = 0, i;
+    const json_t *p;
+    while ((p = kube_cache_next(k->c->pods, &pos))) {
+        const char *text = kube_annotation(p, LOCAL_ANN_GPUS), *container;
+        GS_AUTO_JSON json_t *gpus = NULL;
+        json_t *ids, *id;
+        if (!text || local_pod_terminal(p))
+            continue;
+        assert_ok(gs_json_parse(gs_slice_of(text), true, &gpus));
+        json_object_foreach(gpus, container, ids) json_array_foreach(ids, i, id)
+        {
+            assert_null(json_object_get(seen, json_string_value(id)));
+            json_object_set_new(seen, json_string_value(id), json_true());
+            n++;
+        }
+    }
+    return n;
+}
+
+static void pods_are_bound(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "a", "", "");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    assert_string_equal(gs_json_str(get(&k, "a"), "spec", "nodeName", NULL), "node-1");
+    assert_true(kube_condition_true(get(&k, "a"), "PodScheduled"));
+    assert_null(kube_annotation(get(&k, "a"), LOCAL_ANN_GPUS));
+    loop_for_ms(&k.loop, 20);
+    assert_true(cluster_event(&k, "Scheduled", "Successfully assigned default/a to node-1"));
+    finish(&k);
+}
+
+static void no_node_and_then_one(void **state)
+{
+    struct cluster k;
+    setup(&k, NULL);
+    pod(&k, "a", "", "");
+    loop_until(&k.loop, pending_with(&k, "a", "no nodes available to schedule pods"));
+    cluster_node(&k, "4");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    finish(&k);
+}
+
+static void gpus_run_out_and_come_back(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "a", GPU("2"), "");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    GS_AUTO_JSON json_t *gpus = NULL;
+    const char *text = kube_annotation(get(&k, "a"), LOCAL_ANN_GPUS);
+    assert_ok(gs_json_parse(gs_slice_of(text), true, &gpus));
+    // Two different GPUs, not two slices of one.
+    assert_string_equal(text, "{\"c\":[\"GPU-a::0\",\"GPU-b::0\"]}");
+    pod(&k, "b", GPU("1"), "");
+    pod(&k, "c", GPU("1"), "");
+    loop_until(&k.loop, is_bound(get(&k, "b")) && is_bound(get(&k, "c")));
+    assert_int_equal(unique_devices(&k), 4);
+    pod(&k, "d", GPU("1"), "");
+    loop_until(&k.loop,
+               pending_with(&k, "d", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."));
+    assert_true(cluster_event(&k, "FailedScheduling", "1 Insufficient nvidia.com/gpu."));
+    assert_string_equal(cluster_reason(get(&k, "d"), "PodScheduled"), "Unschedulable");
+    pod(&k, "e", "", ""); // what fits is not held up
+    loop_until(&k.loop, is_bound(get(&k, "e")));
+    k.hold_deletions = true;
+    cluster_delete(&k, KUBE_PODS, "default", "a");
+    loop_for_ms(&k.loop, 50);
+    assert_false(is_bound(get(&k, "d"))); // its processes may still run
+    k.hold_deletions = false;
+    kubelet_look_all(&k);
+    loop_until(&k.loop, is_bound(get(&k, "d")));
+    assert_int_equal(unique_devices(&k), 3);
+    finish(&k);
+}
+
+static void finished_pods_give_their_devices_back(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "a", GPU("4"), "");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    pod(&k, "b", GPU("4"), "");
+    loop_until(&k.loop, kube_condition(get(&k, "b"), "PodScheduled"));
+    cluster_patch(&k, KUBE_PODS, "a", "status", "status: {phase: Succeeded}");
+    loop_until(&k.loop, is_bound(get(&k, "b")));
+    finish(&k);
+}
+
+static void devices_stay_unique_over_restarts(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    for (int i = 0; i < 6; i++) {
+        GS_AUTO_FREE char *name = gs_format("p%d", i);
+        pod(&k, name, GPU("1"), "");
+        local_scheduler_free(s);
+        cluster_forget(&k);
+        if (i % 2)
+            loop_for_ms(&k.loop, 5);
+        cluster_watch(&k);
+        s = local_scheduler_new(k.c, slices, GS_ARRAY_LEN(slices));
+        loop_until(&k.loop, local_cluster_synced(k.c));
+    }
+    loop_until(&k.loop, cluster_pods(&k, is_bound) == 4);
+    loop_for_ms(&k.loop, 50);
+    assert_int_equal(cluster_pods(&k, is_bound), 4);
+    assert_int_equal(unique_devices(&k), 4);
+    finish(&k);
+}
+
+static void messages_are_the_schedulers(void **state)
+{
+    static const struct {
+        const char *resources, *extra, *message;
+    } cases[] = {
+        {"requests: {cpu: '5'}", "", "0/1 nodes are available: 1 Insufficient cpu."},
+        {"requests: {cpu: '5', memory: 9Gi}, " GPU("9"), "",
+         "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Insufficient "
+         "nvidia.com/gpu."},
+        {"limits: {example.com/x: '1'}", "",
+         "0/1 nodes are available: 1 Insufficient example.com/x."},
+        {"", ", nodeSelector: {disk: ssd}",
+         "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
+        {"",
+         ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+         "{nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}",
+         "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
+    };
+    struct cluster k;
+    setup(&k, "4");
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *name = gs_format("p%zu", i);
+        pod(&k, name, cases[i].resources, cases[i].extra);
+        loop_until(&k.loop, pending_with(&k, name, cases[i].message));
+    }
+    cluster_patch(&k, KUBE_NODES, "node-1", NULL, "metadata: {labels: {disk: ssd}}");
+    loop_until(&k.loop, is_bound(get(&k, "p3")) && is_bound(get(&k, "p4")));
+    finish(&k);
+}
+
+static void taints_and_cordons_keep_pods_off(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    cluster_patch(&k, KUBE_NODES, "node-1", NULL, "spec: {unschedulable: true}");
+    pod(&k, "a", "", "");
+    loop_until(&k.loop,
+               pending_with(&k, "a", "0/1 nodes are available: 1 node(s) were unschedulable."));
+    cluster_patch(&k, KUBE_NODES, "node-1", NULL,
+                  "spec: {unschedulable: null, taints: [{key: gpu, value: 'yes', effect: "
+                  "NoSchedule}]}");
+    loop_until(&k.loop, pending_with(&k, "a",
+                                     "0/1 nodes are available: 1 node(s) had untolerated taint "
+                                     "{gpu: yes}."));
+    pod(&k, "b", "", ", tolerations: [{key: gpu, operator: Exists}]");
+    loop_until(&k.loop, is_bound(get(&k, "b")));
+    cluster_patch(&k, KUBE_NODES, "node-1", NULL, "spec: {taints: null}");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    cluster_patch(&k, KUBE_NODES, "node-1", "status",
+                  "status: {conditions: [{type: Ready, status: 'False'}]}");
+    pod(&k, "c", "", "");
+    loop_until(&k.loop, pending_with(&k, "c",
+                                     "0/1 nodes are available: 1 node(s) had untolerated taint "
+                                     "{node.kubernetes.io/not-ready: }."));
+    finish(&k);
+}
+
+static void priority_and_age_decide_who_is_first(void **state)
+{
+    struct cluster k;
+    setup(&k, "0");
+    pod(&k, "low", GPU("1"), "");
+    pod(&k, "high", GPU("1"), ", priority: 10");
+    loop_until(&k.loop, kube_condition(get(&k, "low"), "PodScheduled") &&
+                            kube_condition(get(&k, "high"), "PodScheduled"));
+    cluster_patch(&k, KUBE_NODES, "node-1", "status",
+                  "status: {allocatable: {nvidia.com/gpu: '1'}}");
+    loop_until(&k.loop, is_bound(get(&k, "high")));
+    loop_for_ms(&k.loop, 30);
+    assert_false(is_bound(get(&k, "low")));
+    finish(&k);
+}
+
+static void gated_and_foreign_pods_are_left(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "foreign", "", ", schedulerName: mine");
+    pod(&k, "ours", "", "");
+    loop_until(&k.loop, is_bound(get(&k, "ours")));
+    loop_for_ms(&k.loop, 30);
+    assert_false(is_bound(get(&k, "foreign")));
+    finish(&k);
+}
+
+// --- devices ---
+
+static json_t *pod_wanting(const char *containers)
+{
+    json_t *p = NULL;
+    GS_AUTO_FREE char *text = gs_format("{\"spec\":%s}", containers);
+    assert_ok(gs_json_parse(gs_slice_of(text), true, &p));
+    return p;
+}
+
+#define WANT(name, n)                                                                              \
+    "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"" n "\"}}}"
+
+static void the_least_used_gpu_first(void **state)
+{
+    struct fit_devices d = {0};
+    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    GS_AUTO_JSON json_t *one = pod_wanting("{\"containers\":[" WANT("c", "1") "]}");
+    static const char *const expected[] = {"GPU-a::0", "GPU-b::0", "GPU-a::1", "GPU-b::1"};
+    for (size_t i = 0; i < 4; i++) {
+        GS_AUTO_JSON json_t *got = NULL;
+        assert_true(fit_devices_assign(&d, one, &got));
+        assert_string_equal(json_string_value(json_array_get(json_object_get(got, "c"), 0)),
+                            expected[i]);
+    }
+    GS_AUTO_JSON json_t *none = NULL;
+    assert_false(fit_devices_assign(&d, one, &none));
+    assert_null(none);
+    fit_devices_finish(&d);
+}
+
+static void a_pod_gets_all_or_nothing(void **state)
+{
+    struct fit_devices d = {0};
+    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    GS_AUTO_JSON json_t *big =
+        pod_wanting("{\"containers\":[" WANT("c", "2") "," WANT("d", "3") "]}");
+    GS_AUTO_JSON json_t *got = NULL;
+    assert_false(fit_devices_assign(&d, big, &got));
+    GS_AUTO_JSON json_t *all = pod_wanting("{\"containers\":[" WANT("c", "4") "]}");
+    assert_true(fit_devices_assign(&d, all, &got));
+    assert_int_equal(json_array_size(json_object_get(got, "c")), 4);
+    fit_devices_finish(&d);
+}
+
+static void init_containers_share_the_pods_devices(void **state)
+{
+    struct fit_devices d = {0};
+    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    GS_AUTO_JSON json_t *p = pod_wanting("{\"containers\":[" WANT(
+        "c", "1") "],\"initContainers\":[" WANT("i", "3") "," WANT("j", "3") "]}");
+    GS_AUTO_JSON json_t *got = NULL;
+    assert_true(fit_devices_assign(&d, p, &got));
+    assert_int_equal(json_array_size(json_object_get(got, "i")), 3);
+    assert_int_equal(json_array_size(json_object_get(got, "j")), 3);
+    size_t taken = 0;
+    for (size_t i = 0; i < d.len; i++)
+        taken += d.items[i].taken;
+    assert_int_equal(taken, 3);
+    fit_devices_finish(&d);
+}
+
+static void requests_are_the_larger_of_init_and_sum(void **state)
+{
+    GS_AUTO_JSON json_t *p = pod_wanting(
+        "{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},"
+        "{\"resources\":{\"limits\":{\"cpu\":1}}}],"
+        "\"initContainers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}}}]}");
+    GS_AUTO_JSON json_t *r = fit_requests(p);
+    assert_int_equal(json_integer_value(json_object_get(r, "cpu")), 1500);
+    assert_int_equal(json_integer_value(json_object_get(r, "memory")), (2LL << 30) * 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_are_bound),
+        cmocka_unit_test(no_node_and_then_one),
+        cmocka_unit_test(gpus_run_out_and_come_back),
+        cmocka_unit_test(finished_pods_give_their_devices_back),
+        cmocka_unit_test(devices_stay_unique_over_restarts),
+        cmocka_unit_test(messages_are_the_schedulers),
+        cmocka_unit_test(taints_and_cordons_keep_pods_off),
+        cmocka_unit_test(priority_and_age_decide_who_is_first),
+        cmocka_unit_test(gated_and_foreign_pods_are_left),
+        cmocka_unit_test(the_least_used_gpu_first),
+        cmocka_unit_test(a_pod_gets_all_or_nothing),
+        cmocka_unit_test(init_containers_share_the_pods_devices),
+        cmocka_unit_test(requests_are_the_larger_of_init_and_sum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -6,4 +6,5 @@
 
 extern const struct gs_verb verb_exporter;
 extern const struct gs_verb verb_sim;
+extern const struct gs_verb verb_up;
 extern const struct gs_verb verb_version;

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/up/cluster.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/kubeconfig.h"
+#include "kube/object.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define API_PORT        6443
+#define EXPORTER_PORT   9400
+#define STOP_TIMEOUT_MS 15000
+#define LOOPBACK        "127.0.0.1"
+
+// A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
+static uint16_t free_port(uint16_t wanted)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(wanted),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    GS_AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        return 0;
+    return ntohs(a.sin_port);
+}
+
+static struct gs_error *choose_port(int64_t option, uint16_t usual, const char *flag, uint16_t *ret)
+{
+    uint16_t port = free_port(option < 0 ? usual : (uint16_t)option);
+    if (!port && option < 0) {
+        port = free_port(0);
+        gs_info("up", "port %u is taken on this machine; using %u (--%s chooses another)", usual,
+                port, flag);
+    }
+    if (!port)
+        return gs_error_new(GS_EEXIST,
+                            "port %lld of " LOOPBACK
+                            " is in use; choose another with --%s (0: any free one)",
+                            (long long)option, flag);
+    *ret = port;
+    return NULL;
+}
+
+// Host names in Kubernetes are lower-case DNS names.
+static char *default_node_name(void)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof(host) - 1);
+    for (char *c = host; *c; c++)
+        *c = isalnum((unsigned char)*c) || *c == '.' || *c == '-' ? (char)tolower((unsigned char)*c)
+                                                                  : '-';
+    return gs_strdup(isalnum((unsigned char)host[0]) ? host : "localhost");
+}
+
+static struct gs_error *find_self(char **ret)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n < 0)
+        return gs_error_errno(errno, "/proc/self/exe");
+    *ret = gs_strndup(path, (size_t)n);
+    return NULL;
+}
+
+static struct gs_error *read_images(struct up_cluster *c, const struct gs_opt_list *list)
+{
+    c->images = gs_alloc_array(list->len, sizeof(*c->images));
+    for (size_t i = 0; i < list->len; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        if (!equals || equals == list->items[i] || !equals[1])
+            return gs_error_new(GS_EINVAL, "--image %s: write IMAGE=COMMAND", list->items[i]);
+        c->images[c->n_images++] = (struct local_image){
+            gs_strndup(list->items[i], (size_t)(equals - list->items[i])), equals + 1};
+    }
+    return NULL;
+}
+
+static struct gs_error *start_api(struct up_cluster *c, const struct up_options *o)
+{
+    static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
+    static const char *const admin_groups[] = {"system:masters"};
+    static const struct http_identity self = {"system:gpuscale", admin_groups, 1};
+    const struct local_api_config api = {c->data_dir, c->node_name};
+    struct gs_error *err = local_api_new(c->loop, &api, &c->api);
+    if (!err)
+        err = choose_port(o->api_port, API_PORT, "api-port", &c->api_port);
+    const struct http_server_config server = {
+        .address = LOOPBACK,
+        .port = c->api_port,
+        .cert_pem = c->pki.server.cert_pem,
+        .key_pem = c->pki.server.key_pem,
+        .client_ca_pem = c->pki.ca.cert_pem,
+        .bearer_token = c->pki.token,
+        .require_identity = true,
+        .public_paths = public_paths,
+    };
+    if (!err)
+        err = http_server_start(c->loop, &server, local_api_handle, c->api, &c->server);
+    if (err)
+        return gs_error_wrap(err, "Kubernetes API");
+    c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
+    c->client = kube_client_new(c->http);
+    return NULL;
+}
+
+static struct gs_error *write_kubeconfig(struct up_cluster *c)
+{
+    GS_AUTO_FREE char *url = gs_format("https://" LOOPBACK ":%u", c->api_port);
+    const struct kube_config k = {.server = url,
+                                  .ca_pem = c->pki.ca.cert_pem,
+                                  .client_cert_pem = c->pki.client.cert_pem,
+                                  .client_key_pem = c->pki.client.key_pem};
+    return kube_config_write(c->kubeconfig, "gpuscale", &k);
+}
+
+static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
+{
+    const char *const *ids = (const char *const *)c->devices.ids;
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", SIM_ENV, c->devices.sim_name);
+    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 2, sizeof(*env));
+    size_t n = 0;
+    for (size_t i = 0; i < o->env.len; i++)
+        env[n++] = o->env.items[i];
+    if (c->devices.simulated)
+        env[n++] = sim_env;
+    c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
+    c->workloads = local_workloads_new(c->cluster);
+    c->services = local_services_new(c->cluster);
+    c->scheduler = local_scheduler_new(c->cluster, ids, c->devices.n);
+    const struct local_kubelet_config kubelet = {
+        .self_exe = c->self_exe,
+        .images = c->images,
+        .n_images = c->n_images,
+        .device_ids = ids,
+        .n_devices = c->devices.n,
+        .gpu_product = c->devices.product,
+        .podresources_socket = c->podresources,
+        .extra_env = env,
+    };
+    return local_kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
+}
+
+static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
+                                       void (*line)(void *arg, const char *line), void *arg)
+{
+    struct gs_error *err =
+        choose_port(o->exporter_port, EXPORTER_PORT, "exporter-port", &c->exporter_port);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", SIM_ENV, c->devices.sim_name);
+    const char *argv[24] = {c->self_exe,
+                            "exporter",
+                            "--address",
+                            address,
+                            "--kubernetes",
+                            "--pod-resources-kubelet-socket",
+                            c->podresources,
+                            "--node-name",
+                            c->node_name,
+                            "--pod-resources-interval",
+                            "1s",
+                            "--exit-with-parent"};
+    size_t n = 12;
+    if (c->devices.simulated) {
+        argv[n++] = "--nvml-library";
+        argv[n++] = c->devices.sim_library;
+    }
+    const char *const env[] = {c->devices.simulated ? sim_env : NULL, NULL};
+    const struct up_child_config cfg = {.name = "exporter",
+                                        .argv = argv,
+                                        .extra_env = env,
+                                        .restart = true,
+                                        .on_line = line,
+                                        .arg = arg};
+    return up_child_start(c->loop, &cfg, &c->exporter);
+}
+
+static struct gs_error *start_metrics(struct up_cluster *c)
+{
+    GS_AUTO_FREE char *instance = gs_format(LOOPBACK ":%u", c->exporter_port);
+    GS_AUTO_FREE char *url = gs_format("http://%s/metrics", instance);
+    const struct metrics_label labels[] = {{GS_SLICE("job"), GS_SLICE("gpuscale-exporter")},
+                                           {GS_SLICE("instance"), gs_slice_of(instance)}};
+    const struct engine_target target = {.url = url,
+                                         .interval_ms = 1000,
+                                         .timeout_ms = 1000,
+                                         .labels = labels,
+                                         .n_labels = GS_ARRAY_LEN(labels)};
+    c->db = tsdb_new(NULL);
+    c->scraper = engine_scraper_new(c->loop, c->db);
+    c->adapter = adapter_new(c->db, c->cluster->pods);
+    local_api_mount(c->api, "custom.metrics.k8s.io", adapter_group, adapter_handle, c->adapter);
+    return engine_scraper_add(c->scraper, &target, &c->target);
+}
+
+static void start_autoscaler(struct up_cluster *c, const struct up_options *o,
+                             hpa_observer observer, void *arg)
+{
+    struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
+                                        .decide = hpa_config_default()};
+    cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
+    cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
+    cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
+    cfg.decide.tolerance = o->tolerance;
+    c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
+    hpa_controller_set_observer(c->hpa, observer, arg);
+    hpa_controller_start(c->hpa);
+}
+
+static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o)
+{
+    GS_AUTO_FREE char *pki_dir = gs_format("%s/pki", c->data_dir);
+    GS_AUTO_FREE char *socket_dir = gs_format("%s/pod-resources", c->data_dir);
+    c->node_name = o->node_name ? gs_strdup(o->node_name) : default_node_name();
+    c->kubeconfig = gs_format("%s/kubeconfig", c->data_dir);
+    c->podresources = gs_format("%s/kubelet.sock", socket_dir);
+    struct gs_error *err = read_images(c, &o->images);
+    if (!err)
+        err = find_self(&c->self_exe);
+    if (!err)
+        err = gs_mkdir_p(socket_dir, 0700);
+    if (!err)
+        err = up_pki_load(pki_dir, &c->pki);
+    if (!err)
+        err = up_devices_open(o->gpus, c->data_dir, &c->devices);
+    return err;
+}
+
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
+                                  void (*line)(void *arg, const char *line), hpa_observer observer,
+                                  void *arg, struct up_cluster **ret)
+{
+    struct up_cluster *c = gs_alloc(sizeof(*c));
+    c->loop = loop;
+    c->data_dir = gs_strdup(data_dir);
+    struct gs_error *err = prepare(c, o);
+    if (!err)
+        err = start_api(c, o);
+    if (!err)
+        err = write_kubeconfig(c);
+    if (!err)
+        err = start_node(c, o);
+    if (!err)
+        err = start_exporter(c, o, line, arg);
+    if (!err)
+        err = start_metrics(c);
+    if (!err)
+        start_autoscaler(c, o, observer, arg);
+    *ret = c; // also after a failure: the caller frees it and empties the loop
+    return err;
+}
+
+bool up_cluster_ready(const struct up_cluster *c)
+{
+    return local_cluster_synced(c->cluster) &&
+           kube_condition_true(kube_cache_get(c->cluster->nodes, NULL, c->node_name), "Ready");
+}
+
+void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
+{
+    up_child_stop(c->exporter);
+    if (c->kubelet)
+        local_kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, done, arg);
+    else
+        done(arg);
+}
+
+void up_cluster_free(struct up_cluster *c)
+{
+    if (!c)
+        return;
+    http_server_stop(c->server);
+    hpa_controller_free(c->hpa);
+    up_child_free(c->exporter);
+    engine_scraper_free(c->scraper);
+    local_kubelet_free(c->kubelet);
+    local_services_free(c->services);
+    local_scheduler_free(c->scheduler);
+    local_workloads_free(c->workloads);
+    local_cluster_free(c->cluster);
+    kube_client_free(c->client);
+    http_client_free(c->http);
+    local_api_free(c->api);
+    adapter_free(c->adapter);
+    tsdb_free(c->db);
+    up_pki_finish(&c->pki);
+    up_devices_finish(&c->devices);
+    for (size_t i = 0; i < c->n_images; i++)
+        free((char *)c->images[i].image);
+    free(c->images);
+    free(c->data_dir);
+    free(c->node_name);
+    free(c->self_exe);
+    free(c->kubeconfig);
+    free(c->podresources);
+    free(c);
+}

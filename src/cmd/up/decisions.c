@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/up/decisions.h"
+
+#include "base/mem.h"
+#include "kube/quantity.h"
+
+struct up_decisions {
+    struct up_decision *items;
+    size_t len, cap;
+};
+
+static void clear(struct up_decision *d)
+{
+    free(d->key);
+    free(d->target);
+    free(d->reading);
+    free(d->why);
+    *d = (struct up_decision){0};
+}
+
+struct up_decisions *up_decisions_new(void)
+{
+    return gs_alloc(sizeof(struct up_decisions));
+}
+
+void up_decisions_free(struct up_decisions *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->len; i++)
+        clear(&d->items[i]);
+    free(d->items);
+    free(d);
+}
+
+static struct up_decision *find(struct up_decisions *d, const char *key)
+{
+    for (size_t i = 0; i < d->len; i++)
+        if (gs_streq(d->items[i].key, key))
+            return &d->items[i];
+    gs_grow(&d->items, &d->cap, d->len, sizeof(*d->items));
+    return &d->items[d->len++];
+}
+
+// "46/20" of the first metric, as kubectl shows it, and how many more there are.
+static char *reading_of(const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    if (!d->n_metrics || !d->metrics[0].ok)
+        return gs_strdup("<unknown>");
+    const struct hpa_metric_result *m = &d->metrics[0];
+    const struct hpa_metric_spec *s = &spec->metrics[0];
+    char now[KUBE_QUANTITY_SIZE], target[KUBE_QUANTITY_SIZE];
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (m->has_utilization) {
+        gs_buf_addf(&out, "%d%%/%d%%", m->utilization, s->utilization);
+    } else {
+        bool average = m->has_average_value;
+        kube_quantity_format_milli(average ? m->average_value : m->value, now);
+        kube_quantity_format_milli(s->has_average_value ? s->average_value : s->value, target);
+        gs_buf_addf(&out, "%s/%s", now, target);
+    }
+    if (d->n_metrics > 1)
+        gs_buf_addf(&out, " + %zu more", d->n_metrics - 1);
+    return gs_buf_take(&out);
+}
+
+// The explanation of the metric that decided, then what clamped it.
+static char *why_of(const struct hpa_decision *d)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (size_t i = 0; i < d->n_metrics; i++) {
+        const struct hpa_metric_result *m = &d->metrics[i];
+        if (!m->explanation || (m->ok && m->proposal != d->proposal))
+            continue;
+        gs_buf_add_str(&out, m->explanation);
+        break;
+    }
+    if (d->explanation && *d->explanation) {
+        if (out.len)
+            gs_buf_add_str(&out, "; ");
+        gs_buf_add_str(&out, d->explanation);
+    }
+    return gs_buf_take(&out);
+}
+
+const struct up_decision *up_decisions_record(struct up_decisions *all, const struct hpa_spec *spec,
+                                              const struct hpa_decision *d)
+{
+    char *key = gs_format("%s/%s", spec->ns, spec->name);
+    struct up_decision *r = find(all, key);
+    clear(r);
+    *r = (struct up_decision){
+        .key = key,
+        .target = gs_format("%s/%s", spec->target_kind, spec->target_name),
+        .current = d->current,
+        .desired = d->desired,
+        .min = spec->has_min ? spec->min_replicas : 1,
+        .max = spec->max_replicas,
+        .reading = reading_of(spec, d),
+        .why = why_of(d),
+        .decided_ms = d->decided_ms,
+    };
+    return r;
+}
+
+size_t up_decisions_len(const struct up_decisions *d)
+{
+    return d->len;
+}
+
+const struct up_decision *up_decisions_at(const struct up_decisions *d, size_t i)
+{
+    return &d->items[i];
+}
+
+bool up_decisions_all_at_min(const struct up_decisions *d)
+{
+    for (size_t i = 0; i < d->len; i++)
+        if (d->items[i].desired > d->items[i].min)
+            return false;
+    return d->len > 0;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status block: GPUs with bars, pods, autoscalers with their last decision. Reads the same
+// series and objects that everyone else sees.
+#pragma once
+
+#include "base/buf.h"
+#include "cmd/up/decisions.h"
+#include "kube/cache.h"
+#include "tsdb/tsdb.h"
+
+struct up_status_source {
+    const struct tsdb *db;
+    const struct kube_cache *pods;
+    const struct up_decisions *decisions;
+    const char *headline;    // "node x, API https://…"
+    const char *hint;        // "export KUBECONFIG=…"
+    const char *service_url; // NULL: none yet
+    const char *load;        // "running: hey …" or NULL
+    bool simulated;
+    bool colour;
+    int width;
+};
+
+void up_status_render(const struct up_status_source *s, int64_t now_ms, struct gs_buf *out);
+// Mean GPU_UTIL over the GPUs that have a process on them; NAN when none has.
+double up_status_gpu_percent(const struct tsdb *db, int64_t now_ms);
+// "1 running, 2 pending", "no pods".
+void up_status_pods(const struct kube_cache *pods, struct gs_buf *out);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of lines that is redrawn in place at the bottom of a terminal, with log lines scrolling
+// above it. Where the output is no terminal there is no block, only lines.
+#pragma once
+
+#include "base/buf.h"
+
+struct up_terminal;
+
+struct up_terminal *up_terminal_new(int fd);  // becomes the sink of the log
+void up_terminal_free(struct up_terminal *t); // takes the block away, the log goes to stderr again
+bool up_terminal_live(const struct up_terminal *t);
+int up_terminal_width(const struct up_terminal *t);
+bool up_terminal_colour(const struct up_terminal *t); // a terminal, and NO_COLOR is not set
+void up_terminal_line(struct up_terminal *t, const char *fmt, ...) GS_PRINTF(2, 3);
+// Lines end with '\n'; longer ones than the terminal is wide are cut. No effect without a terminal.
+void up_terminal_draw(struct up_terminal *t, struct gs_slice block);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/up/timeline.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+struct row {
+    int64_t at_ms;
+    bool load;
+    double gpu_percent;
+    char *replicas, *why;
+};
+
+struct up_timeline {
+    int64_t start_ms;
+    struct row *rows;
+    size_t len, cap;
+};
+
+struct up_timeline *up_timeline_new(int64_t start_ms)
+{
+    struct up_timeline *t = gs_alloc(sizeof(*t));
+    t->start_ms = start_ms;
+    return t;
+}
+
+void up_timeline_free(struct up_timeline *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->len; i++) {
+        free(t->rows[i].replicas);
+        free(t->rows[i].why);
+    }
+    free(t->rows);
+    free(t);
+}
+
+void up_timeline_add(struct up_timeline *t, int64_t now_ms, bool load, double gpu_percent,
+                     const char *replicas, const char *why)
+{
+    gs_grow(&t->rows, &t->cap, t->len, sizeof(*t->rows));
+    t->rows[t->len++] =
+        (struct row){now_ms, load, gpu_percent, gs_strdup(replicas), gs_strdup(why)};
+}
+
+void up_timeline_print(const struct up_timeline *t, struct gs_buf *out)
+{
+    gs_buf_addf(out, "%-7s %-5s %6s  %-10s %s\n", "TIME", "LOAD", "GPU %", "REPLICAS", "REASON");
+    for (size_t i = 0; i < t->len; i++) {
+        const struct row *r = &t->rows[i];
+        long long s = (r->at_ms - t->start_ms) / 1000;
+        gs_buf_addf(out, "%3lld:%02lld  %-5s ", s / 60, s % 60, r->load ? "on" : "off");
+        if (isnan(r->gpu_percent))
+            gs_buf_addf(out, "%6s", "-");
+        else
+            gs_buf_addf(out, "%6.0f", r->gpu_percent);
+        gs_buf_addf(out, "  %-10s %s\n", r->replicas, r->why);
+    }
+}

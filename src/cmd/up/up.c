@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale up`: the whole loop in the foreground. This file is the program's life: start, a tick a
+// second (apply files, run the load, draw), stop.
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/up/apply.h"
+#include "cmd/up/cluster.h"
+#include "cmd/up/decisions.h"
+#include "cmd/up/status.h"
+#include "cmd/up/terminal.h"
+#include "cmd/up/timeline.h"
+#include "cmd/verbs.h"
+#include "kube/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/file.h>
+
+#define TICK_MS          1000
+#define LOAD_DELAY_TICKS 5 // seconds with a ready endpoint before the load starts
+
+enum phase { PHASE_STARTING, PHASE_APPLYING, PHASE_READY, PHASE_LOAD, PHASE_COOLING, PHASE_IDLE };
+
+struct up {
+    const struct up_options *o;
+    uv_loop_t loop;
+    uv_timer_t tick;
+    uv_signal_t sigint, sigterm;
+    struct up_cluster *cluster;
+    struct up_terminal *terminal;
+    struct up_decisions *decisions;
+    struct up_timeline *timeline;
+    struct up_apply *apply;
+    struct up_child *load;
+    char *headline, *hint, *service_url, *load_log;
+    enum phase phase;
+    unsigned ready_ticks;
+    bool stopping, stopped, load_on;
+    struct gs_error *err; // why it ends
+};
+
+// --- the end ---
+
+static void on_stopped(void *arg)
+{
+    struct up *u = arg;
+    u->stopped = true;
+    uv_stop(&u->loop);
+}
+
+static void stop(struct up *u)
+{
+    if (u->stopping) { // a second Ctrl-C: no more waiting
+        u->stopped = true;
+        uv_stop(&u->loop);
+        return;
+    }
+    u->stopping = true;
+    uv_timer_stop(&u->tick);
+    up_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
+    up_terminal_line(u->terminal, "Stopping: ending all pods (Ctrl-C again: at once)");
+    up_child_stop(u->load);
+    up_cluster_stop(u->cluster, on_stopped, u);
+}
+
+static void fail(struct up *u, struct gs_error *err)
+{
+    if (u->err)
+        gs_error_free(err);
+    else
+        u->err = err;
+    stop(u);
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    (void)number;
+    stop(s->data);
+}
+
+// --- what is going on, in one place for block and timeline ---
+
+static void record(struct up *u, const char *why)
+{
+    int64_t now = gs_unix_ms();
+    GS_AUTO_BUF struct gs_buf replicas = {0};
+    for (size_t i = 0; i < up_decisions_len(u->decisions); i++) {
+        const struct up_decision *d = up_decisions_at(u->decisions, i);
+        gs_buf_addf(&replicas, "%s%d", i ? "," : "", d->current);
+        if (d->desired != d->current)
+            gs_buf_addf(&replicas, "→%d", d->desired);
+    }
+    gs_buf_add(&replicas, "", 0);
+    double gpu = up_status_gpu_percent(u->cluster->db, now);
+    up_timeline_add(u->timeline, now, u->load_on, gpu, replicas.data, why);
+    if (up_terminal_live(u->terminal))
+        return;
+    if (isnan(gpu))
+        up_terminal_line(u->terminal, "replicas %s, load %s: %s", replicas.data,
+                         u->load_on ? "on" : "off", why);
+    else
+        up_terminal_line(u->terminal, "replicas %s, GPU %.0f %%, load %s: %s", replicas.data, gpu,
+                         u->load_on ? "on" : "off", why);
+}
+
+static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    struct up *u = arg;
+    const struct up_decision *r = up_decisions_record(u->decisions, spec, d);
+    if (d->rescale)
+        record(u, r->why);
+}
+
+static void draw(struct up *u)
+{
+    if (!up_terminal_live(u->terminal))
+        return;
+    GS_AUTO_BUF struct gs_buf block = {0};
+    const struct up_status_source source = {
+        .db = u->cluster->db,
+        .pods = u->cluster->cluster->pods,
+        .decisions = u->decisions,
+        .headline = u->headline,
+        .hint = u->hint,
+        .service_url = u->service_url,
+        .load = u->load_on ? u->o->load : NULL,
+        .simulated = u->cluster->devices.simulated,
+        .colour = up_terminal_colour(u->terminal),
+        .width = up_terminal_width(u->terminal),
+    };
+    up_status_render(&source, gs_unix_ms(), &block);
+    up_terminal_draw(u->terminal, gs_buf_slice(&block));
+}
+
+// --- the service and its load ---
+
+static bool has_ready_endpoint(const struct up *u, const json_t *service)
+{
+    const json_t *endpoints =
+        kube_cache_get(u->cluster->cluster->endpoints, kube_namespace(service), kube_name(service));
+    size_t i;
+    json_t *subset;
+    json_array_foreach(
+        json_object_get(endpoints, "subsets"), i,
+        subset) if (json_array_size(json_object_get(subset, "addresses"))) return true;
+    return false;
+}
+
+// The address of the first LoadBalancer Service with a ready pod; NULL when there is none.
+static char *find_service_url(const struct up *u)
+{
+    size_t pos = 0;
+    for (const json_t *s; (s = kube_cache_next(u->cluster->cluster->services, &pos));) {
+        const json_t *ingress =
+            json_array_get(gs_json_get(s, "status", "loadBalancer", "ingress", NULL), 0);
+        const json_t *port = json_array_get(gs_json_get(s, "spec", "ports", NULL), 0);
+        const char *moved = kube_annotation(s, LOCAL_ANN_ADDRESS);
+        const char *ip = gs_json_str(ingress, "ip", NULL);
+        if (!ip || !port || !has_ready_endpoint(u, s))
+            continue;
+        int64_t number = gs_json_int(port, 80, "port", NULL);
+        if (moved)
+            return gs_format("http://%s", moved);
+        return number == 80 ? gs_format("http://%s", ip)
+                            : gs_format("http://%s:%lld", ip, (long long)number);
+    }
+    return NULL;
+}
+
+static void on_load_exit(void *arg, int64_t status, int term_signal)
+{
+    struct up *u = arg;
+    u->load_on = false;
+    u->phase = PHASE_COOLING;
+    if (u->stopping)
+        return;
+    GS_AUTO_FREE char *why = status || term_signal
+                                 ? gs_format("load ended with %s %d, its output is in %s",
+                                             term_signal ? "signal" : "exit code",
+                                             term_signal ? term_signal : (int)status, u->load_log)
+                                 : gs_strdup("load ended");
+    record(u, why);
+}
+
+static void start_load(struct up *u)
+{
+    GS_AUTO_FREE char *url = gs_format("SERVICE_URL=%s", u->service_url);
+    // Under the supervisor process, so that it ends with us even when we are killed.
+    const char *const argv[] = {
+        u->cluster->self_exe, "pod-shim", "--log", u->load_log, "--", "/bin/sh", "-c",
+        u->o->load,           NULL};
+    const char *const env[] = {url, NULL};
+    const struct up_child_config cfg = {
+        .name = "load", .argv = argv, .extra_env = env, .on_exit = on_load_exit, .arg = u};
+    struct gs_error *err = up_child_start(&u->loop, &cfg, &u->load);
+    if (err) {
+        fail(u, gs_error_wrap(err, "--load"));
+        return;
+    }
+    u->load_on = true;
+    u->phase = PHASE_LOAD;
+    record(u, "load started");
+}
+
+static void print_timeline(struct up *u)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    record(u, "back at the minimum");
+    gs_buf_addf(&out, "\nTimeline%s:\n", u->cluster->devices.simulated ? " (SIMULATED GPUs)" : "");
+    up_timeline_print(u->timeline, &out);
+    up_terminal_line(u->terminal, "%s", out.data);
+    u->phase = PHASE_IDLE;
+    if (u->o->exit_after_load)
+        stop(u);
+    else
+        up_terminal_line(u->terminal, "Still up; Ctrl-C ends it.");
+}
+
+// --- the start ---
+
+static void on_applied(void *arg, struct gs_error *err)
+{
+    struct up *u = arg;
+    u->phase = PHASE_READY;
+    if (err)
+        fail(u, err);
+}
+
+static void on_ready(struct up *u)
+{
+    up_terminal_line(u->terminal, "Ready: %s%s", u->headline,
+                     u->cluster->devices.simulated ? " [SIMULATED GPUs]" : "");
+    up_terminal_line(u->terminal, "  %s", u->hint);
+    u->phase = PHASE_APPLYING;
+    up_apply_start(u->apply, u->cluster->client, on_applied, u);
+}
+
+static void watch_service(struct up *u)
+{
+    char *url = find_service_url(u);
+    if (url && !u->service_url)
+        up_terminal_line(u->terminal, "Service: %s", url);
+    if (url) {
+        free(u->service_url);
+        u->service_url = url;
+        u->ready_ticks++;
+    }
+    if (u->o->load && u->phase == PHASE_READY && u->ready_ticks > LOAD_DELAY_TICKS)
+        start_load(u);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct up *u = timer->data;
+    if (u->phase == PHASE_STARTING && up_cluster_ready(u->cluster))
+        on_ready(u);
+    if (u->phase >= PHASE_READY)
+        watch_service(u);
+    if (u->phase == PHASE_COOLING && up_decisions_all_at_min(u->decisions))
+        print_timeline(u);
+    if (!u->stopping)
+        draw(u);
+}
+
+static void on_exporter_line(void *arg, const char *line)
+{
+    struct up *u = arg;
+    up_terminal_line(u->terminal, "exporter: %s", line);
+}
+
+static char *default_data_dir(void)
+{
+    const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (xdg && *xdg == '/')
+        return gs_format("%s/gpuscale", xdg);
+    return gs_format("%s/.local/share/gpuscale", home && *home ? home : "/tmp");
+}
+
+// The folder, made when it is not there, as an absolute path: pods run in folders of their own.
+static struct gs_error *make_data_dir(const char *option, char **ret)
+{
+    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
+    struct gs_error *err = gs_mkdir_p(dir, 0700);
+    if (err)
+        return err;
+    char *absolute = realpath(dir, NULL);
+    if (!absolute)
+        return gs_error_errno(errno, "%s", dir);
+    *ret = absolute;
+    return NULL;
+}
+
+// Held for the life of the process: one instance a data directory.
+static struct gs_error *lock_dir(const char *dir, int *ret_fd)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/lock", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return gs_error_errno(errno, "%s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        close(fd);
+        return gs_error_new(GS_EEXIST,
+                            "%s is in use by another gpuscale up; end that one, or choose another "
+                            "folder with --data-dir",
+                            dir);
+    }
+    *ret_fd = fd;
+    return NULL;
+}
+
+static struct gs_error *start(struct up *u, const char *data_dir)
+{
+    struct gs_error *err = up_apply_load(u->o->files.items, u->o->files.len, &u->apply);
+    if (!err)
+        err = up_cluster_start(&u->loop, u->o, data_dir, on_exporter_line, on_decision, u,
+                               &u->cluster);
+    if (err)
+        return err;
+    u->headline = gs_format("node %s, %zu GPUs, API https://127.0.0.1:%u", u->cluster->node_name,
+                            u->cluster->devices.n_gpus, u->cluster->api_port);
+    u->hint = gs_format("export KUBECONFIG=%s", u->cluster->kubeconfig);
+    u->load_log = gs_format("%s/load.log", data_dir);
+    uv_timer_start(&u->tick, on_tick, 100, TICK_MS);
+    uv_signal_start(&u->sigint, on_signal, SIGINT);
+    uv_signal_start(&u->sigterm, on_signal, SIGTERM);
+    return NULL;
+}
+
+static void release(struct up *u)
+{
+    up_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
+    up_child_free(u->load);
+    up_apply_free(u->apply);
+    up_cluster_free(u->cluster);
+    uv_close((uv_handle_t *)&u->tick, NULL);
+    uv_close((uv_handle_t *)&u->sigint, NULL);
+    uv_close((uv_handle_t *)&u->sigterm, NULL);
+    uv_run(&u->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&u->loop);
+    up_decisions_free(u->decisions);
+    up_timeline_free(u->timeline);
+    up_terminal_free(u->terminal);
+    free(u->headline);
+    free(u->hint);
+    free(u->service_url);
+    free(u->load_log);
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    (void)argc, (void)argv, (void)ret_exit;
+    struct up u = {.o = opts};
+    GS_AUTO_CLOSE int lock = -1;
+    GS_AUTO_FREE char *data_dir = NULL;
+    struct gs_error *err = make_data_dir(u.o->data_dir, &data_dir);
+    if (!err)
+        err = lock_dir(data_dir, &lock);
+    if (err)
+        return err;
+    uv_loop_init(&u.loop);
+    uv_timer_init(&u.loop, &u.tick);
+    uv_signal_init(&u.loop, &u.sigint);
+    uv_signal_init(&u.loop, &u.sigterm);
+    u.tick.data = u.sigint.data = u.sigterm.data = &u;
+    u.terminal = up_terminal_new(STDERR_FILENO);
+    u.decisions = up_decisions_new();
+    u.timeline = up_timeline_new(gs_unix_ms());
+    err = start(&u, data_dir);
+    if (!err)
+        while (!u.stopped)
+            uv_run(&u.loop, UV_RUN_DEFAULT);
+    release(&u);
+    return err ? err : u.err;
+}
+
+const struct gs_verb verb_up = {
+    .name = "up",
+    .summary = "Run the whole loop on this machine: Kubernetes API, GPUs, metrics, autoscaling.",
+    .description =
+        "Starts a one-node Kubernetes API on 127.0.0.1, a scheduler and kubelet that run pods as "
+        "processes with their share of the GPUs, the exporter, a scraper, the custom metrics API "
+        "and "
+        "the HorizontalPodAutoscaler, in the foreground. kubectl, curl and load tools talk to it "
+        "as to "
+        "a cluster. Without an NVIDIA driver the GPUs are simulated, and everything says so.\n\n"
+        "Objects, certificates and the kubeconfig are kept in the data directory; a second start "
+        "finds "
+        "them again. Ctrl-C ends all pods.",
+    .examples =
+        "  gpuscale up\n"
+        "  gpuscale up --gpus 2xTesla-K80 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
+        "  gpuscale up -f examples/demo/intent-api.yaml --image 'intent-api:*=intent-api' \\\n"
+        "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'",
+    .opts = up_option_rows,
+    .opts_size = sizeof(struct up_options),
+    .run = run,
+};

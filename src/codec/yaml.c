@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "codec/utf8.h"
 #include "codec/yaml_scalar.h"
 
 #include <libfyaml.h>
@@ -251,8 +252,27 @@ static struct gs_error *stream_error(const struct builder *b, struct fy_diag *di
     return gs_error_new(GS_EINVAL, "%s: not valid YAML", b->name);
 }
 
+// libfyaml 0.7 can loop for ever on bytes that YAML does not allow, so they never reach it.
+static struct gs_error *check_characters(struct gs_slice text, const char *name)
+{
+    size_t valid = gs_utf8_valid_prefix(text), line = 1;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (i == valid)
+            return gs_error_new(GS_EINVAL, "%s:%zu: the text is not valid UTF-8", name, line);
+        if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
+            return gs_error_new(GS_EINVAL, "%s:%zu: the control character 0x%02x is not allowed",
+                                name, line, c);
+        line += c == '\n';
+    }
+    return NULL;
+}
+
 struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
 {
+    struct gs_error *err = check_characters(text, name);
+    if (err)
+        return err;
     struct fy_diag_cfg diag_cfg;
     fy_diag_cfg_default(&diag_cfg);
     diag_cfg.fp = NULL;
@@ -265,7 +285,6 @@ struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs
                                .diag = diag};
     struct fy_parser *parser = fy_parser_create(&cfg);
     struct builder b = {.name = name, .anchors = gs_hmap_new(free_json)};
-    struct gs_error *err = NULL;
     if (!parser || fy_parser_set_string(parser, text.data ? text.data : "", text.len) != 0)
         err = gs_error_new(GS_EIO, "%s: cannot start the YAML parser", name);
     bool end = err != NULL;

@@ -70,6 +70,14 @@ static void test_errors_name_the_place(void **state)
     expect_error("a:\n\t- b\n", "t.yaml:2:");
 }
 
+// A version directive with bytes that are no UTF-8 made the parser loop for ever.
+static void test_bytes_that_are_not_yaml(void **state)
+{
+    expect_error("%YAM. \xe8.1\n-\xff\xff-- !!map {? k : v}\n...\n",
+                 "t.yaml:1: the text is not valid");
+    expect_error("a: 1\nb: \x01\n", "t.yaml:2: the control character 0x01");
+}
+
 static void test_alias_bomb_is_refused(void **state)
 {
     expect_error("a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
@@ -85,6 +93,7 @@ int main(void)
         cmocka_unit_test(test_documents),
         cmocka_unit_test(test_anchors),
         cmocka_unit_test(test_errors_name_the_place),
+        cmocka_unit_test(test_bytes_that_are_not_yaml),
         cmocka_unit_test(test_alias_bomb_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

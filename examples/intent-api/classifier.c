@@ -102,17 +102,36 @@ static void softmax(float *scores)
         scores[r] /= sum;
 }
 
-// One step of stochastic gradient descent on the cross entropy of one phrase.
-static void learn(struct classifier *c, const float *features, size_t truth, float *scores)
+// The places of a phrase's features that are not zero: a few dozen of the thousands.
+struct sparse {
+    size_t at[CLASSIFIER_FEATURES];
+    size_t len;
+};
+
+static void find_nonzero(const float *features, struct sparse *ret)
 {
-    classifier_scores(c, features, scores);
+    ret->len = 0;
+    for (size_t i = 0; i < CLASSIFIER_FEATURES; i++)
+        if (features[i] > 0)
+            ret->at[ret->len++] = i;
+}
+
+// One step of stochastic gradient descent on the cross entropy of one phrase.
+static void learn(struct classifier *c, const float *features, const struct sparse *nonzero,
+                  size_t truth, float *scores)
+{
+    for (size_t r = 0; r < n_intents; r++) {
+        const float *row = c->weights + r * CLASSIFIER_FEATURES;
+        scores[r] = 0;
+        for (size_t i = 0; i < nonzero->len; i++)
+            scores[r] += row[nonzero->at[i]] * features[nonzero->at[i]];
+    }
     softmax(scores);
     scores[truth] -= 1.0f;
     for (size_t r = 0; r < n_intents; r++) {
         float *row = c->weights + r * CLASSIFIER_FEATURES;
-        float step = RATE * scores[r];
-        for (size_t i = 0; i < CLASSIFIER_FEATURES; i++)
-            row[i] -= step * features[i];
+        for (size_t i = 0; i < nonzero->len; i++)
+            row[nonzero->at[i]] -= RATE * scores[r] * features[nonzero->at[i]];
     }
 }
 
@@ -122,11 +141,13 @@ struct classifier *classifier_new(void)
     c->weights = gs_alloc_array(n_intents * CLASSIFIER_FEATURES, sizeof(float));
     GS_AUTO_FREE float *features = gs_alloc_array(CLASSIFIER_FEATURES, sizeof(float));
     GS_AUTO_FREE float *scores = gs_alloc_array(n_intents, sizeof(float));
+    GS_AUTO_FREE struct sparse *nonzero = gs_alloc(sizeof(*nonzero));
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         for (size_t k = 0; k < n_intents; k++) {
             for (const char *const *p = intents[k].phrases; *p; p++) {
                 classifier_features(*p, features);
-                learn(c, features, k, scores);
+                find_nonzero(features, nonzero);
+                learn(c, features, nonzero, k, scores);
             }
         }
     }

@@ -51,7 +51,7 @@ static struct gs_error *open_simulated(const char *text, const char *data_dir, s
     struct sim_spec spec;
     struct gs_error *err = sim_spec_load(text, &spec);
     if (!err)
-        err = simlib_find(&d->sim_library);
+        err = cmd_find_simulated_library(&d->sim_library);
     if (err)
         return err;
     // One segment for each data directory and user, so that two of them do not meet.

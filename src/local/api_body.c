@@ -5,6 +5,7 @@
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "local/api_private.h"
+#include "local/proto.h"
 
 static json_t *bad_request(const char *fmt, ...) GS_PRINTF(1, 2);
 static json_t *bad_request(const char *fmt, ...)
@@ -52,6 +53,17 @@ static json_t *parse_yaml(struct gs_slice text, json_t **ret)
     return NULL;
 }
 
+static json_t *parse_protobuf(struct gs_slice body, json_t **ret)
+{
+    GS_AUTO_ERROR struct gs_error *err = local_proto_decode(body, ret);
+
+    if (!err)
+        return NULL;
+    return gs_error_code(err) == GS_ENOTSUP
+               ? kube_status_failure(415, "UnsupportedMediaType", gs_error_message(err), NULL)
+               : bad_request("%s", gs_error_message(err));
+}
+
 json_t *api_read_body(const struct api_request *r, json_t **ret)
 {
     const char *content_type = http_header(r->x, "Content-Type");
@@ -59,11 +71,14 @@ json_t *api_read_body(const struct api_request *r, json_t **ret)
 
     if (is_yaml(content_type))
         return parse_yaml(text, ret);
+    if (media_type_is(content_type, LOCAL_PROTO_MEDIA_TYPE))
+        return parse_protobuf(text, ret);
     if (!is_json(content_type))
-        return kube_status_failure(415, "UnsupportedMediaType",
-                                   "the body of the request was in an unknown format - accepted "
-                                   "media types include: application/json, application/yaml",
-                                   NULL);
+        return kube_status_failure(
+            415, "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted "
+            "media types include: application/json, application/yaml, " LOCAL_PROTO_MEDIA_TYPE,
+            NULL);
     if (text.len == 0)
         return bad_request("the body of the request is empty: an object is expected");
     GS_AUTO_ERROR struct gs_error *err =

@@ -156,7 +156,7 @@ static void count_generation(const struct api_request *r, const json_t *old, jso
 {
     bool changed = !local_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
 
-    if (!local_resource_has(r->res, LOCAL_R_GENERATION))
+    if (!local_resource_has(r->res, LOCAL_R_GENERATION) || gs_streq(r->sub, "status"))
         return;
     // A Deployment's annotations are carried to its ReplicaSets: its controller has to look at
     // them.

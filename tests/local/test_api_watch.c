@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists and watches: selectors, pages, versions, transitions, tables.
+#include "api_harness.h"
+
+#define CMS   "/api/v1/namespaces/default/configmaps"
+#define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+static int setup(void **state)
+{
+    struct harness *h = gs_alloc(sizeof *h);
+    harness_open(h, NULL);
+    *state = h;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    harness_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void make(struct harness *h, const char *name, const char *label)
+{
+    GS_AUTO_FREE char *body =
+        gs_format("{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name, label);
+    AUTO_REPLY struct reply r = request(h, "POST", CMS, body);
+    assert_status(r, 201);
+}
+
+static void relabel(struct harness *h, const char *name, const char *label)
+{
+    GS_AUTO_FREE char *path = gs_format(CMS "/%s", name);
+    GS_AUTO_FREE char *body = gs_format("{\"metadata\":{\"labels\":{\"app\":\"%s\"}}}", label);
+    AUTO_REPLY struct reply r =
+        request_with(h, "PATCH", path, "application/merge-patch+json", NULL, body);
+    assert_status(r, 200);
+}
+
+static size_t n_items(const struct reply *r)
+{
+    return json_array_size(json_object_get(r->body, "items"));
+}
+
+static void selectors_choose(void **state)
+{
+    make(*state, "a", "x");
+    make(*state, "b", "y");
+    AUTO_REPLY struct reply by_label = request(*state, "GET", CMS "?labelSelector=app%3Dx", NULL);
+    assert_int_equal(n_items(&by_label), 1);
+    AUTO_REPLY struct reply set = request(*state, "GET", CMS "?labelSelector=app+in+(x,y)", NULL);
+    assert_int_equal(n_items(&set), 2);
+    AUTO_REPLY struct reply by_name =
+        request(*state, "GET", CMS "?fieldSelector=metadata.name%3Db", NULL);
+    assert_int_equal(n_items(&by_name), 1);
+    AUTO_REPLY struct reply unknown = request(*state, "GET", CMS "?fieldSelector=data.k%3Db", NULL);
+    assert_status(unknown, 400);
+    assert_message(unknown, "field label not supported: data.k");
+    AUTO_REPLY struct reply bad = request(*state, "GET", CMS "?labelSelector=a%3D%3D%3Db", NULL);
+    assert_status(bad, 400);
+}
+
+static void lists_come_in_pages(void **state)
+{
+    make(*state, "a", "x");
+    make(*state, "b", "x");
+    make(*state, "c", "x");
+    AUTO_REPLY struct reply first = request(*state, "GET", CMS "?limit=2", NULL);
+    assert_int_equal(n_items(&first), 2);
+    assert_number(first, 1, "metadata", "remainingItemCount");
+    GS_AUTO_BUF struct gs_buf token = {0};
+    http_encode(gs_slice_of(gs_json_str(first.body, "metadata", "continue", NULL)), &token);
+    GS_AUTO_FREE char *path = gs_format(CMS "?limit=2&continue=%s", token.data);
+    AUTO_REPLY struct reply rest = request(*state, "GET", path, NULL);
+    assert_int_equal(n_items(&rest), 1);
+    assert_string_equal(gs_json_str(json_array_get(json_object_get(rest.body, "items"), 0),
+                                    "metadata", "name", NULL),
+                        "c");
+    assert_null(gs_json_get(rest.body, "metadata", "continue", NULL));
+    AUTO_REPLY struct reply bad = request(*state, "GET", CMS "?continue=bm9uc2Vuc2U=", NULL);
+    assert_status(bad, 400);
+}
+
+static void watches_begin_with_what_is_there(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    watch_start(*state, &w, CMS "?watch=1", NULL);
+    assert_event(&w, "ADDED", "a");
+    make(*state, "b", "x");
+    assert_event(&w, "ADDED", "b");
+    relabel(*state, "b", "y");
+    assert_event(&w, "MODIFIED", "b");
+    AUTO_REPLY struct reply del = request(*state, "DELETE", CMS "/a", NULL);
+    assert_status(del, 200);
+    assert_event(&w, "DELETED", "a");
+    watch_stop(&w);
+}
+
+static void watches_continue_from_a_version(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    AUTO_REPLY struct reply list = request(*state, "GET", CMS, NULL);
+    GS_AUTO_FREE char *path =
+        gs_format("/api/v1/configmaps?watch=true&resourceVersion=%s",
+                  gs_json_str(list.body, "metadata", "resourceVersion", NULL));
+    make(*state, "b", "x");
+    relabel(*state, "a", "y");
+    watch_start(*state, &w, path, NULL);
+    assert_event(&w, "ADDED", "b");
+    assert_event(&w, "MODIFIED", "a");
+    watch_stop(&w);
+}
+
+static void selectors_turn_changes_into_comings_and_goings(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    watch_start(*state, &w, CMS "?watch=1&labelSelector=app%3Dx", NULL);
+    assert_event(&w, "ADDED", "a");
+    relabel(*state, "a", "y");
+    assert_event(&w, "DELETED", "a");
+    relabel(*state, "a", "z");
+    relabel(*state, "a", "x");
+    assert_event(&w, "ADDED", "a");
+    watch_stop(&w);
+}
+
+static void forgotten_versions_are_gone(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    for (int i = 0; i < 10100; i++)
+        relabel(*state, "a", i % 2 ? "x" : "y");
+    watch_start(*state, &w, CMS "?watch=1&resourceVersion=1", NULL);
+    GS_AUTO_JSON json_t *event = watch_next(&w);
+    assert_string_equal(gs_json_str(event, "type", NULL), "ERROR");
+    assert_int_equal(gs_json_int(event, 0, "object", "code", NULL), 410);
+    assert_string_equal(gs_json_str(event, "object", "reason", NULL), "Expired");
+    assert_null(watch_next(&w));
+    watch_stop(&w);
+}
+
+static void watches_end_in_time(void **state)
+{
+    struct watched w;
+
+    watch_start(*state, &w, CMS "?watch=1&timeoutSeconds=1", NULL);
+    assert_null(watch_next(&w));
+    watch_stop(&w);
+}
+
+static void an_open_watch_outlives_the_server(void **state)
+{
+    struct harness *h = gs_alloc(sizeof *h);
+    struct watched w;
+
+    harness_open(h, NULL);
+    make(h, "a", "x");
+    watch_start(h, &w, CMS "?watch=1", NULL);
+    assert_event(&w, "ADDED", "a");
+    local_api_free(h->api);
+    h->api = NULL;
+    assert_null(watch_next(&w));
+    watch_stop(&w);
+    harness_close(h);
+    free(h);
+}
+
+static void initial_events_are_refused(void **state)
+{
+    AUTO_REPLY struct reply r = request(
+        *state, "GET", CMS "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true", NULL);
+    assert_status(r, 422);
+}
+
+static void tables_have_columns_once(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    AUTO_REPLY struct reply list = request_with(*state, "GET", CMS, NULL, TABLE, NULL);
+    assert_member(list, "Table", "kind");
+    assert_member(list, "meta.k8s.io/v1", "apiVersion");
+    assert_int_equal(json_array_size(json_object_get(list.body, "columnDefinitions")), 3);
+    json_t *row = json_array_get(json_object_get(list.body, "rows"), 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(row, "cells"), 0)), "a");
+    assert_string_equal(gs_json_str(row, "object", "kind", NULL), "PartialObjectMetadata");
+    watch_start(*state, &w, CMS "?watch=1", TABLE);
+    GS_AUTO_JSON json_t *first = watch_next(&w);
+    assert_int_equal(json_array_size(gs_json_get(first, "object", "columnDefinitions", NULL)), 3);
+    make(*state, "b", "x");
+    GS_AUTO_JSON json_t *second = watch_next(&w);
+    assert_string_equal(gs_json_str(second, "object", "kind", NULL), "Table");
+    assert_int_equal(json_array_size(gs_json_get(second, "object", "columnDefinitions", NULL)), 0);
+    watch_stop(&w);
+}
+
+static void unknown_forms_are_refused(void **state)
+{
+    AUTO_REPLY struct reply proto =
+        request_with(*state, "GET", CMS, NULL, "application/vnd.kubernetes.protobuf", NULL);
+    AUTO_REPLY struct reply fallback = request_with(
+        *state, "GET", CMS, NULL, "application/vnd.kubernetes.protobuf,application/json", NULL);
+    AUTO_REPLY struct reply partial =
+        request_with(*state, "GET", CMS, NULL,
+                     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", NULL);
+    assert_status(proto, 406);
+    assert_status(fallback, 200);
+    assert_status(partial, 200);
+    assert_member(partial, "PartialObjectMetadataList", "kind");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(selectors_choose, setup, teardown),
+        cmocka_unit_test_setup_teardown(lists_come_in_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(watches_begin_with_what_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(watches_continue_from_a_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(selectors_turn_changes_into_comings_and_goings, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(forgotten_versions_are_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(watches_end_in_time, setup, teardown),
+        cmocka_unit_test(an_open_watch_outlives_the_server),
+        cmocka_unit_test_setup_teardown(initial_events_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(tables_have_columns_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_forms_are_refused, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -87,8 +87,8 @@ static void copy_common_status(const json_t *from, json_t *to)
 static json_t *parse_list(const char *text)
 {
     json_t *list = NULL;
-    GS_AUTO_ERROR struct gs_error *err =
-        text ? gs_json_parse(gs_slice_of(text), false, &list) : NULL;
+    if (text)
+        gs_error_free(gs_json_parse(gs_slice_of(text), false, &list));
     if (list && !json_is_array(list)) {
         json_decref(list);
         list = NULL;

@@ -160,7 +160,7 @@ enum hpa_outcome {
     HPA_OUTCOME_NO_SCALE,      // the scale could not be read
     HPA_OUTCOME_DISABLED,      // paused at zero replicas
     HPA_OUTCOME_OUT_OF_LIMITS, // below min or above max: corrected without metrics
-    HPA_OUTCOME_NO_COUNT,      // selector or metrics failed: nothing scales, status keeps its desired
+    HPA_OUTCOME_NO_COUNT, // selector or metrics failed: nothing scales, status keeps its desired
     HPA_OUTCOME_COMPUTED,
 };
 struct hpa_decision {
@@ -177,7 +177,7 @@ struct hpa_decision {
     size_t n_metrics;
     enum { HPA_WRITE_NONE, HPA_WRITE_DONE, HPA_WRITE_FAILED } write; // of the scale, so far
     bool drop_scaled_to_zero; // remove that condition: the gate is off
-    char *explanation; // what clamped it, in one line
+    char *explanation;        // what held or limited it, in one line; "" when nothing did
     int64_t decided_ms;
 };
 void hpa_decision_finish(struct hpa_decision *d);

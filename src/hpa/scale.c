@@ -96,8 +96,7 @@ static void lookup_done(void *arg, struct gs_error *err)
         err = hpa_resources_get(s->resources, s->spec->target_api_version, s->spec->target_kind,
                                 &known, &s->resource);
     if (err)
-        s->cb(s->arg,
-              gs_error_wrap(err, "unable to determine resource for scale target reference"));
+        s->cb(s->arg, err);
     else
         send_read(s, read_done);
 }
@@ -116,7 +115,7 @@ void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg)
     struct gs_error *err = hpa_resources_get(s->resources, s->spec->target_api_version,
                                              s->spec->target_kind, &known, &s->resource);
     if (err) {
-        s->failed = gs_error_wrap(err, "invalid API version in scale target reference");
+        s->failed = err;
         uv_timer_start(&s->timer, tell_failure, 0, 0);
     } else if (known) {
         send_read(s, read_done);

@@ -74,17 +74,28 @@ static bool in_namespace(const char *key, const char *ns)
     return strncmp(key, ns, n) == 0 && key[n] == '/';
 }
 
-static bool share_a_pod(const struct entry *a, const struct entry *b, const char *ns,
-                        const struct kube_cache *pods)
+// Labels of the namespace's pods that the entry selects; borrowed from the cache.
+static const json_t **labels_of_pods(const struct entry *e, const char *ns,
+                                     const struct kube_cache *pods, size_t *ret_n)
 {
-    const json_t *pod;
-    size_t pos = 0;
+    const json_t **out = NULL, *pod;
+    size_t n = 0, cap = 0, pos = 0;
     while ((pod = kube_cache_next(pods, &pos))) {
         const json_t *labels = gs_json_get(pod, "metadata", "labels", NULL);
-        if (gs_streq(kube_namespace(pod), ns) && kube_selector_matches(&a->selector, labels) &&
-            kube_selector_matches(&b->selector, labels))
-            return true;
+        if (!gs_streq(kube_namespace(pod), ns) || !kube_selector_matches(&e->selector, labels))
+            continue;
+        gs_grow(&out, &cap, n, sizeof(*out));
+        out[n++] = labels;
     }
+    *ret_n = n;
+    return out;
+}
+
+static bool selects_any(const struct entry *e, const json_t *const *labels, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (kube_selector_matches(&e->selector, labels[i]))
+            return true;
     return false;
 }
 
@@ -100,13 +111,14 @@ char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, con
     if (!own)
         return NULL;
     const char **keys = gs_alloc_array(gs_hmap_len(s->entries) + 1, sizeof(*keys));
-    size_t n = 0, pos = 0;
+    size_t n = 0, n_pods = 0, pos = 0;
+    const json_t **labels = labels_of_pods(own, ns, pods, &n_pods);
     struct gs_slice name;
     void *value;
     keys[n++] = own->key;
     while (gs_hmap_next(s->entries, &pos, &name, &value)) {
         const struct entry *other = value;
-        if (other != own && in_namespace(other->key, ns) && share_a_pod(own, other, ns, pods))
+        if (other != own && in_namespace(other->key, ns) && selects_any(other, labels, n_pods))
             keys[n++] = other->key;
     }
     char *text = NULL;
@@ -118,6 +130,7 @@ char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, con
         gs_buf_add_char(&out, ']');
         text = gs_buf_take(&out);
     }
+    free(labels);
     free(keys);
     return text;
 }

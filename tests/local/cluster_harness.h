@@ -85,7 +85,7 @@ static void kubelet_look(struct cluster *k, const json_t *pod)
     }
 }
 
-static void kubelet_look_all(struct cluster *k)
+static inline void kubelet_look_all(struct cluster *k)
 {
     size_t pos = 0;
     const json_t *pod;

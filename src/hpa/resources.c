@@ -4,6 +4,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 
+#include <ctype.h>
+
 struct found {
     char *group, *version, *resource;
 };
@@ -76,6 +78,17 @@ static struct gs_error *split_version(const char *api_version, struct gs_slice *
     return NULL;
 }
 
+// Kubernetes' mapper also knows every kind in lower case, and people write it so.
+static bool same_kind(const char *kind, const char *text)
+{
+    if (!kind)
+        return false;
+    for (; *kind && *text; kind++, text++)
+        if (*kind != *text && tolower((unsigned char)*kind) != *text)
+            return false;
+    return *kind == *text;
+}
+
 static char *key_of(const char *api_version, const char *kind)
 {
     return gs_format("%s %s", api_version, kind);
@@ -90,7 +103,7 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
         return err;
     // The group decides: an object may name a version of it that is long gone.
     for (size_t i = 0; i < GS_ARRAY_LEN(well_known); i++) {
-        if (gs_slice_eq_str(group, well_known[i].group) && gs_streq(kind, well_known[i].kind)) {
+        if (gs_slice_eq_str(group, well_known[i].group) && same_kind(well_known[i].kind, kind)) {
             *ret = (struct kube_gvr){well_known[i].group, well_known[i].version,
                                      well_known[i].resource};
             *ret_known = true;
@@ -138,7 +151,7 @@ static const char *resource_of(const json_t *list, const char *kind)
     for (size_t i = 0; i < json_array_size(resources); i++) {
         const json_t *item = json_array_get(resources, i);
         const char *name = gs_json_str(item, "name", NULL);
-        if (name && !strchr(name, '/') && gs_streq(gs_json_str(item, "kind", NULL), kind))
+        if (name && !strchr(name, '/') && same_kind(gs_json_str(item, "kind", NULL), kind))
             return name;
     }
     return NULL;

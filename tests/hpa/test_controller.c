@@ -489,7 +489,7 @@ static void several_sources(void **state)
             "[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{\"type\":"
             "\"Utilization\",\"averageUtilization\":50}}},"
             "{\"type\":\"Object\",\"object\":{\"describedObject\":{\"apiVersion\":"
-            "\"networking.k8s.io/v1\",\"kind\":\"Ingress\",\"name\":\"main\"},\"metric\":{\"name\":"
+            "\"networking.k8s.io/v1\",\"kind\":\"ingress\",\"name\":\"main\"},\"metric\":{\"name\":"
             "\"rps\",\"selector\":{\"matchLabels\":{\"verb\":\"GET\"}}},\"target\":{\"type\":"
             "\"Value\",\"value\":\"10\"}}},"
             "{\"type\":\"Object\",\"object\":{\"describedObject\":{\"apiVersion\":\"v1\",\"kind\":"
@@ -520,7 +520,7 @@ static void several_sources(void **state)
     start(b);
     wait_replicas(b, 4);
     wait_passes(b, 1);
-    wait_event(b, "SuccessfulRescale", "Ingress metric rps above target");
+    wait_event(b, "SuccessfulRescale", "ingress metric rps above target");
     const json_t *current = gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
     assert_int_equal(json_array_size(current), 3);
     assert_int_equal(gs_json_int(json_array_get(current, 0), -1, "resource", "current",

@@ -446,6 +446,7 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
         return p;
     }
     grpc_add_message(&p->request, request);
+    uv_update_time(c->loop); // a long turn must not eat up the deadline
     if (p->timeout_ms != UINT32_MAX)
         uv_timer_start(&p->deadline, on_deadline, p->timeout_ms, 0);
     if (!c->current || c->current->base.closing)

@@ -252,6 +252,8 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
         curl_multi_assign(c->multi, fd, NULL);
         return 0;
     }
+    if (c->closed) // libcurl saying goodbye on idle connections
+        return -1;
     if (!w) {
         w = gs_alloc(sizeof(*w));
         w->fd = fd;

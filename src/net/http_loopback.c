@@ -38,7 +38,7 @@ struct loopback_op {
     void *arg;
     struct gs_error *failed; // found out while sending
     uint64_t queued_in;      // turn
-    bool queued, started, replied, finished, cancelled;
+    bool queued, started, replied, finished, cancelled, is_head;
     int status;
     char *content_type;
     struct gs_buf body;
@@ -72,7 +72,8 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     struct loopback_op *op = GS_CONTAINER_OF(x, struct loopback_exchange, x)->op;
     op->status = status;
     op->content_type = gs_strdup(content_type);
-    gs_buf_add_slice(&op->body, body);
+    if (!op->is_head)
+        gs_buf_add_slice(&op->body, body);
     op->replied = true;
     wake(op);
 }
@@ -82,6 +83,9 @@ static void carrier_stream_begin(struct http_exchange *x, int status, const char
     struct loopback_op *op = GS_CONTAINER_OF(x, struct loopback_exchange, x)->op;
     op->status = status;
     op->content_type = gs_strdup(content_type);
+    op->replied = op->is_head; // a stream ends with its headers
+    if (op->replied)
+        wake(op);
 }
 
 static void carrier_stream_changed(struct http_exchange *x)
@@ -246,7 +250,7 @@ static struct loopback_exchange *make_exchange(struct loopback_client *c, struct
     struct http_exchange *x = &e->x;
     e->op = op;
     http_exchange_init(x, c->loop, &carrier_ops);
-    http_exchange_set_method(x, call->method ? call->method : "GET");
+    http_exchange_set_method(x, op->is_head || !call->method ? "GET" : call->method);
     http_exchange_set_identity(x, &c->identity);
     http_exchange_set_peer(x, "loopback");
     for (const struct http_header *h = call->headers; h && h->name; h++)
@@ -266,9 +270,11 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
+    op->is_head = gs_streq(call->method, "HEAD");
     op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
     op->timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     uv_timer_init(c->loop, &op->deadline);
+    uv_update_time(c->loop); // a long turn must not eat up the timeout
     if (op->timeout_ms != UINT_MAX)
         uv_timer_start(&op->deadline, on_deadline, op->timeout_ms, 0);
     op->exchange = make_exchange(c, op, call);

@@ -219,7 +219,7 @@ static size_t leave_escapes(void *cls, struct MHD_Connection *connection, char *
     return strlen(text);
 }
 
-static void log_daemon(void *cls, const char *fmt, va_list ap)
+static GS_PRINTF(2, 0) void log_daemon(void *cls, const char *fmt, va_list ap)
 {
     if (gs_log_level() > GS_LOG_DEBUG)
         return;

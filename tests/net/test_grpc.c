@@ -354,14 +354,16 @@ static void test_slow_stream_reader_is_cut(void **state)
 static void test_deadline(void **state)
 {
     struct fixture *f = setup();
-    struct result *r = start(f, "/t.T/Hold", GS_SLICE("x"), 50, false);
+    struct result *r = start(f, "/t.T/Hold", GS_SLICE("x"), 300, false);
     assert_true(wait_nonzero(f, &r->done));
     assert_int_equal(r->status, GRPC_DEADLINE_EXCEEDED);
     assert_true(wait_nonzero(f, &f->cancelled)); // the server hears of it
     assert_null(f->held);
     drop(r);
-    r = start(f, "/t.T/Deaf", GS_SLICE("x"), 50, false);
+    f->handled = 0;
+    r = start(f, "/t.T/Deaf", GS_SLICE("x"), 300, false);
     assert_true(wait_nonzero(f, &r->done));
+    assert_true(wait_nonzero(f, &f->handled));
     run_ms(f, 20);
     grpc_call_send(f->held, GS_SLICE("late"));
     grpc_call_finish(f->held, GRPC_OK, "");

@@ -344,6 +344,27 @@ static void test_loopback_limits(void **state)
     teardown(f);
 }
 
+static void test_loopback_head(void **state)
+{
+    struct fixture *f = setup(handle_echo);
+    struct result *r = gs_alloc(sizeof(*r));
+    http_send(f->client, &(struct http_call){.method = "HEAD", .path = "/"}, &collect, r);
+    turn(f, 5);
+    assert_int_equal(r->status, 201);
+    assert_int_equal(r->body.len, 0);
+    drop(r);
+    teardown(f);
+    f = setup(handle_stream);
+    r = gs_alloc(sizeof(*r));
+    http_send(f->client, &(struct http_call){.method = "HEAD", .path = "/"}, &collect, r);
+    turn(f, 5);
+    assert_int_equal(r->status, 200);
+    assert_int_equal(r->body.len, 0);
+    assert_int_equal(f->closed, 1);
+    drop(r);
+    teardown(f);
+}
+
 static void test_client_free_ends_everything(void **state)
 {
     struct fixture *f = setup(handle_stream);
@@ -441,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_loopback_stream_cancel_from_data),
         cmocka_unit_test(test_loopback_stream_cut),
         cmocka_unit_test(test_loopback_limits),
+        cmocka_unit_test(test_loopback_head),
         cmocka_unit_test(test_client_free_ends_everything),
         cmocka_unit_test(test_mux),
         cmocka_unit_test(test_segment_coding),

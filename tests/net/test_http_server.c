@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -123,6 +124,8 @@ static void handle(void *ctx, struct http_exchange *x)
     } else if (strcmp(path, "/stream") == 0) {
         f->stream = http_reply_stream(x, 200, "application/json", on_close, f);
         http_stream_write(f->stream, GS_SLICE("first "));
+    } else if (strcmp(path, "/peer") == 0) {
+        http_reply_text(x, 200, "%s", http_peer(x));
     } else if (strcmp(path, "/empty") == 0) {
         http_reply(x, 204, NULL, (struct gs_slice){0});
     } else if (strcmp(path, "/redirect") == 0) {
@@ -363,6 +366,63 @@ static void test_client_limits_and_errors(void **state)
     GS_AUTO_FREE char *url = gs_format("GET http://127.0.0.1:%u/: ", port);
     assert_non_null(strstr(r->message, url));
     drop(r);
+    teardown(f);
+}
+
+static void test_connection_is_reused(void **state)
+{
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    setenv("http_proxy", "http://127.0.0.1:1", 1); // not for this machine itself
+    setenv("all_proxy", "http://127.0.0.1:1", 1);
+    f->client = client_for(f, false, (struct http_client_config){0});
+    struct result *a = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    struct result *b = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    assert_int_equal(a->status, 200);
+    assert_true(gs_starts(a->body.data, "127.0.0.1:"));
+    assert_string_equal(a->body.data, b->body.data);
+    drop(a);
+    drop(b);
+    // With on_data, the body of an error is collected all the same.
+    a = start(f, f->client, (struct http_call){.path = "/redirect"}, &streaming);
+    wait_for(f, a->done);
+    assert_int_equal(a->data.len, 0);
+    assert_string_equal(a->body.data, "go away");
+    drop(a);
+    unsetenv("http_proxy");
+    unsetenv("all_proxy");
+    teardown(f);
+}
+
+static void test_unix_socket_client(void **state)
+{
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    char dir[] = "/tmp/gs-http-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/sock", dir);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    struct http_client_config cfg = {.base_url = "http://docker", .unix_socket = sa.sun_path};
+    assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
+    struct result *r = start(f, f->client, (struct http_call){.path = "/v1"}, &collect);
+    int fd = -1;
+    fcntl(listener, F_SETFL, O_NONBLOCK);
+    for (int i = 0; i < 1000 && fd < 0; i++) {
+        run_ms(f, 5);
+        fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    }
+    assert_true(fd >= 0);
+    GS_AUTO_BUF struct gs_buf got = {0};
+    assert_true(raw_expect(f, fd, "GET /v1 HTTP/1.1\r\nHost: docker\r\n", &got));
+    raw_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    wait_for(f, r->done);
+    assert_string_equal(r->body.data, "ok");
+    drop(r);
+    close(fd);
+    close(listener);
+    unlink(sa.sun_path);
+    rmdir(dir);
     teardown(f);
 }
 
@@ -774,6 +834,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_requests),
         cmocka_unit_test(test_client_limits_and_errors),
+        cmocka_unit_test(test_connection_is_reused),
+        cmocka_unit_test(test_unix_socket_client),
         cmocka_unit_test(test_body_limits),
         cmocka_unit_test(test_protocol_details),
         cmocka_unit_test(test_late_answer_and_stream),

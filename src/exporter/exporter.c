@@ -64,14 +64,13 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
-    if (is_stuck(e, gs_mono_ns()))
-        http_reply_text(x, 503, "the driver does not return from a call\n");
-    else if (e->problem)
+    bool busy = sampler_busy_since_ns(e->sampler) != 0;
+    if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
-    else if (e->sample)
-        http_reply_text(x, 503, "the last sample is too old\n");
     else
-        http_reply_text(x, 503, "no sample yet\n");
+        http_reply_text(x, 503, "%s: %s\n",
+                        e->sample ? "the last sample is too old" : "no sample yet",
+                        busy ? "the driver has not returned from a call" : "the sampler is late");
 }
 
 static void handle_metrics(struct exporter *e, struct http_exchange *x)

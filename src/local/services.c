@@ -9,6 +9,7 @@
 #include "kube/selector.h"
 #include "local/address.h"
 #include "local/endpoints.h"
+#include "local/slices.h"
 
 #include <stdio.h>
 
@@ -42,6 +43,7 @@ struct local_services {
     struct local_queue *queue;
     struct balancer *balancer;
     struct addresses *addresses;
+    struct kube_cache *slices;
     struct gs_hmap *services; // "ns/name" -> service
 };
 
@@ -449,6 +451,7 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
         drop_service(l, key);
         addresses_drop(l->addresses, key);
         endpoints_delete(l->cluster, w, ns, name);
+        slices_delete(l->slices, w, ns, name);
         return;
     }
     if (kube_is_deleting(svc)) {
@@ -456,6 +459,7 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
         return;
     }
     endpoints_write(l->cluster, w, svc);
+    slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
     if (is_balanced(svc)) {
         if (!gs_hmap_get_str(l->services, key))
             warn_protocols(l, svc);
@@ -509,6 +513,8 @@ struct local_services *local_services_new(struct local_cluster *c)
     l->balancer = balancer_new(c->loop, NULL);
     l->addresses = addresses_new(c->services);
     l->services = gs_hmap_new(service_free);
+    l->slices = slices_cache_new(c->loop, c->client);
+    kube_cache_start(l->slices);
     l->queue = local_queue_new(c->loop, c->client, "services", sync_service, l);
     struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
     struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = l};
@@ -528,6 +534,7 @@ void local_services_free(struct local_services *l)
     local_queue_free(l->queue);
     kube_recorder_free(l->recorder);
     gs_hmap_free(l->services);
+    kube_cache_free(l->slices);
     balancer_free(l->balancer);
     addresses_free(l->addresses);
     free(l);

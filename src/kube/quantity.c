@@ -6,11 +6,12 @@
 
 typedef unsigned __int128 u128;
 
-// Mantissas are kept below 10^MAX_DIGITS, so that two more factors of ten never overflow and every
-// canonical text fits KUBE_QUANTITY_SIZE.
-#define MAX_DIGITS 24
-#define NANO       (-9)
-#define EXA        18
+// Mantissas without their trailing zeros stay below 10^MAX_DIGITS, so that two more factors of ten
+// never overflow, every canonical text fits KUBE_QUANTITY_SIZE and can be read again.
+#define MAX_DIGITS   28
+#define MAX_EXPONENT 999999
+#define NANO         (-9)
+#define EXA          18
 
 enum form { DECIMAL_SI, BINARY_SI, DECIMAL_EXPONENT };
 
@@ -120,7 +121,7 @@ static bool read_suffix(struct gs_slice s, int *ret_exponent, enum form *ret_for
         if (s.data[i] < '0' || s.data[i] > '9')
             return false;
         value = value * 10 + (s.data[i] - '0');
-        if (value > INT32_MAX)
+        if (value > MAX_EXPONENT)
             return false;
     }
     *ret_exponent = (int)(negative ? -value : value);
@@ -133,6 +134,14 @@ static u128 ceil_div(u128 a, u128 b)
     return a / b + (a % b != 0);
 }
 
+static void strip_tens(struct amount *a)
+{
+    while (a->mantissa && a->mantissa % 10 == 0) {
+        a->mantissa /= 10;
+        a->exponent++;
+    }
+}
+
 // Reads the digits; those that the mantissa cannot hold must be behind the point, and are rounded
 // up.
 static struct gs_error *read_digits(const struct text *t, struct amount *a)
@@ -142,7 +151,7 @@ static struct gs_error *read_digits(const struct text *t, struct amount *a)
     for (size_t i = 0; i < t->whole.len; i++) {
         if (n == 0 && t->whole.data[i] == '0')
             continue;
-        if (++n > MAX_DIGITS)
+        if (++n > MAX_DIGITS + 2)
             return bad_number();
         a->mantissa = a->mantissa * 10 + (unsigned)(t->whole.data[i] - '0');
     }
@@ -157,7 +166,12 @@ static struct gs_error *read_digits(const struct text *t, struct amount *a)
         a->exponent--;
     }
     a->mantissa += more;
-    return NULL;
+    u128 limit = 1;
+    for (int i = 0; i < MAX_DIGITS; i++)
+        limit *= 10;
+    struct amount stripped = *a;
+    strip_tens(&stripped);
+    return stripped.mantissa < limit ? NULL : bad_number();
 }
 
 // Rounds away from zero to a multiple of 10^exponent.
@@ -252,14 +266,6 @@ struct gs_error *kube_quantity_parse_value(struct gs_slice s, int64_t *ret_value
     if (!err)
         *ret_value = in_units(a, 0);
     return err;
-}
-
-static void strip_tens(struct amount *a)
-{
-    while (a->mantissa && a->mantissa % 10 == 0) {
-        a->mantissa /= 10;
-        a->exponent++;
-    }
 }
 
 static const char *suffix_text(int64_t exponent, enum form form)

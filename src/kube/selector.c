@@ -358,7 +358,7 @@ static struct gs_error *parse_selector(struct lexer *l, struct kube_selector *s)
 
 struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret)
 {
-    struct lexer l = {.rest = gs_slice_of(text)};
+    struct lexer l = {.rest = gs_slice_of(text ? text : "")};
     struct kube_selector s = {0};
     struct gs_error *err = parse_selector(&l, &s);
     if (err) {

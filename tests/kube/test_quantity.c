@@ -97,11 +97,11 @@ static void wrong_texts(void **state)
         {"1mm", SUFFIX},
         {"1K", SUFFIX},
         {"1Mi5", SUFFIX},
-        {"1e99999999999", SUFFIX},
+        {"1e1000000", SUFFIX},
         {"5%", FORMAT},
         {"0x10", FORMAT},
         {"--1", FORMAT},
-        {"1234567890123456789012345", "unable to parse numeric part of quantity"},
+        {"12345678901234567890123456789", "unable to parse numeric part of quantity"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         int64_t milli = 42;
@@ -133,9 +133,9 @@ static void values(void **state)
         {"100E", INT64_MAX, INT64_MAX},
         {"-100E", INT64_MIN, INT64_MIN},
         {"1e30", INT64_MAX, INT64_MAX},
-        {"1e2147483647", INT64_MAX, INT64_MAX},
-        {"0e2147483647", 0, 0},
-        {"1e-2147483647", 1, 1},
+        {"1e999999", INT64_MAX, INT64_MAX},
+        {"0e999999", 0, 0},
+        {"1e-999999", 1, 1},
         {"9223372036854775807m", INT64_MAX, INT64_C(9223372036854776)},
         {"8Ei", INT64_MAX, INT64_MAX},
     };

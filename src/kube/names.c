@@ -132,7 +132,7 @@ bool kube_check_label_key(struct gs_slice s, struct gs_buf *why)
         name = gs_slice_make(slash + 1, s.len - prefix.len - 1);
         if (name.len && memchr(name.data, '/', name.len)) {
             add(why, "",
-                "a valid label key " QUALIFIED_TEXT
+                "a qualified name " QUALIFIED_TEXT
                 " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
             return false;
         }

@@ -148,11 +148,12 @@ struct state {
     size_t copied, moved;
 };
 
-static struct gs_error *missing_path(const char *op, const struct pointer *p)
+// Kubernetes quotes the path for add and remove only.
+static struct gs_error *missing_path(const char *op, const char *what, const char *path)
 {
-    return gs_error_new(GS_EINVAL,
-                        "%s operation does not apply: doc is missing path: \"%s\": missing value",
-                        op, p->text);
+    const char *quote = gs_streq(op, "add") || gs_streq(op, "remove") ? "\"" : "";
+    return gs_error_new(GS_EINVAL, "%s operation does not apply: %s%s%s%s: missing value", op, what,
+                        quote, path, quote);
 }
 
 static struct gs_error *bad_index(const char *op, const struct pointer *p)
@@ -163,9 +164,9 @@ static struct gs_error *bad_index(const char *op, const struct pointer *p)
                         op, p->text, p->tokens[p->len - 1]);
 }
 
-// Takes value.
-static struct gs_error *op_add(struct state *s, const char *op, const struct pointer *p,
-                               json_t *value)
+// Takes value. missing: what to say when there is nothing to add to.
+static struct gs_error *op_add(struct state *s, const char *op, const char *missing,
+                               const struct pointer *p, json_t *value)
 {
     if ((int)p->len + depth_of(value) > GS_JSON_MAX_DEPTH) {
         json_decref(value);
@@ -186,7 +187,7 @@ static struct gs_error *op_add(struct state *s, const char *op, const struct poi
     }
     if (!json_is_array(container)) {
         json_decref(value);
-        return missing_path(op, p);
+        return missing_path(op, missing, p->text);
     }
     if (strcmp(last, "-") == 0) {
         json_array_append_new(container, value);
@@ -200,11 +201,12 @@ static struct gs_error *op_add(struct state *s, const char *op, const struct poi
     return NULL;
 }
 
-static struct gs_error *op_remove(struct state *s, const char *op, const struct pointer *p)
+static struct gs_error *op_remove(struct state *s, const char *op, const char *missing,
+                                  const struct pointer *p)
 {
     json_t *container = p->len ? container_of(s->doc, p) : NULL;
     if (!json_is_object(container) && !json_is_array(container))
-        return missing_path(op, p);
+        return missing_path(op, missing, p->text);
     const char *last = p->tokens[p->len - 1];
     size_t i;
     if (json_is_object(container)) {
@@ -221,47 +223,54 @@ static struct gs_error *op_remove(struct state *s, const char *op, const struct 
     return NULL;
 }
 
+// As in kube-apiserver, and against the RFC, an absent member of an object is no error: it is
+// added.
 static struct gs_error *op_replace(struct state *s, const struct pointer *p, const json_t *value)
 {
-    if (!descend(s->doc, p, p->len))
-        return gs_error_new(
-            GS_EINVAL, "replace operation does not apply: doc is missing key: %s: missing value",
-            p->text);
+    static const char missing[] = "doc is missing path: ";
     json_t *container = p->len ? container_of(s->doc, p) : NULL;
-    size_t i;
-    if (json_is_array(container) &&
-        read_index(p->tokens[p->len - 1], json_array_size(container) - 1, &i))
-        json_array_remove(container, i);
-    return op_add(s, "replace", p, json_deep_copy(value));
+    if (json_is_array(container)) {
+        size_t i;
+        if (!child(container, p->tokens[p->len - 1]))
+            return missing_path("replace", "doc is missing key: ", p->text);
+        if (read_index(p->tokens[p->len - 1], json_array_size(container) - 1, &i))
+            json_array_remove(container, i);
+    }
+    return op_add(s, "replace", missing, p, json_deep_copy(value));
 }
 
 static struct gs_error *op_test(const struct state *s, const struct pointer *p, const json_t *value)
 {
+    const json_t *container = p->len ? container_of(s->doc, p) : NULL;
+    if (p->len && !json_is_object(container) && !json_is_array(container))
+        return missing_path("test", "is missing path: ", p->text);
     const json_t *have = descend(s->doc, p, p->len);
-    // An absent member equals null, as in kube-apiserver's library.
+    if (!have && json_is_array(container))
+        return bad_index("test", p);
+    // An absent member equals null, as in kube-apiserver.
     if (have ? json_equal((json_t *)have, (json_t *)value) : json_is_null(value))
         return NULL;
     return gs_error_new(GS_EINVAL, "testing value %s failed: test failed", p->text);
 }
 
-static struct gs_error *op_from(struct state *s, const char *op, const struct pointer *from,
+static struct gs_error *op_copy(struct state *s, const struct pointer *from,
                                 const struct pointer *to)
 {
-    json_t *value = descend(s->doc, from, from->len);
+    const json_t *value = descend(s->doc, from, from->len);
     if (!value)
-        return gs_error_new(GS_EINVAL,
-                            "%s operation does not apply: doc is missing from path: %s: missing "
-                            "value",
-                            op, from->text);
-    if (strcmp(op, "copy") == 0) {
-        s->copied += cost_of(value);
-        if (s->copied > MAX_COPIED)
-            return gs_error_new(GS_ELIMIT,
-                                "Unable to complete the copy, the accumulated size increase of "
-                                "copy is %zu, exceeding the limit %d",
-                                s->copied, MAX_COPIED);
-        return op_add(s, op, to, json_deep_copy(value));
-    }
+        return missing_path("copy", "doc is missing from path: ", from->text);
+    s->copied += cost_of(value);
+    if (s->copied > MAX_COPIED)
+        return gs_error_new(GS_ELIMIT,
+                            "Unable to complete the copy, the accumulated size increase of copy is "
+                            "%zu, exceeding the limit %d",
+                            s->copied, MAX_COPIED);
+    return op_add(s, "copy", "doc is missing destination path: ", to, json_deep_copy(value));
+}
+
+static struct gs_error *op_move(struct state *s, const struct pointer *from,
+                                const struct pointer *to)
+{
     bool inside = from->len < to->len;
     for (size_t i = 0; inside && i < from->len; i++)
         inside = strcmp(from->tokens[i], to->tokens[i]) == 0;
@@ -270,16 +279,18 @@ static struct gs_error *op_from(struct state *s, const char *op, const struct po
                             from->text, to->text);
     if (from->len == 0)
         return NULL; // the whole document onto itself
-    s->moved += cost_of(value);
-    if (s->moved > MAX_MOVED)
+    json_t *value = json_incref(descend(s->doc, from, from->len));
+    s->moved += value ? cost_of(value) : 0;
+    if (s->moved > MAX_MOVED) {
+        json_decref(value);
         return gs_error_new(GS_ELIMIT, "move operations handle more than %d bytes", MAX_MOVED);
-    json_incref(value);
-    struct gs_error *err = op_remove(s, op, from);
+    }
+    struct gs_error *err = op_remove(s, "move", "doc is missing from path: ", from);
     if (err) {
         json_decref(value);
         return err;
     }
-    return op_add(s, op, to, value);
+    return op_add(s, "move", "doc is missing destination path: ", to, value);
 }
 
 static struct gs_error *read_pointer(const json_t *operation, const char *member, struct pointer *p)
@@ -302,10 +313,12 @@ static struct gs_error *apply_one(struct state *s, const json_t *operation)
     if (err)
         return err;
     if (gs_streq(op, "remove"))
-        return op_remove(s, op, &path);
+        return op_remove(s, op, "doc is missing path: ", &path);
     if (gs_streq(op, "move") || gs_streq(op, "copy")) {
         err = read_pointer(operation, "from", &from);
-        return err ? err : op_from(s, op, &from, &path);
+        if (err)
+            return err;
+        return *op == 'm' ? op_move(s, &from, &path) : op_copy(s, &from, &path);
     }
     bool add = gs_streq(op, "add"), replace = gs_streq(op, "replace");
     if (!add && !replace && !gs_streq(op, "test"))
@@ -313,7 +326,7 @@ static struct gs_error *apply_one(struct state *s, const json_t *operation)
     if (!value)
         return gs_error_new(GS_EINVAL, "%s operation at \"%s\" has no \"value\"", op, path.text);
     if (add)
-        return op_add(s, op, &path, json_deep_copy(value));
+        return op_add(s, op, "doc is missing path: ", &path, json_deep_copy(value));
     return replace ? op_replace(s, &path, value) : op_test(s, &path, value);
 }
 

@@ -265,11 +265,18 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
     return out;
 }
 
+static void shorten(json_t *list, size_t len)
+{
+    while (json_array_size(list) > len)
+        json_array_remove(list, json_array_size(list) - 1);
+}
+
 // have: the current list (changed), patch and order may be NULL. *ret: the new list.
 static struct gs_error *merge_list(const struct kube_field *f, json_t *have, const json_t *patch,
                                    const json_t *order, int depth, json_t **ret)
 {
     const char *key = f->merge_key;
+    size_t length = json_array_size(have);
     size_t n = json_array_size(have) + json_array_size(patch);
     if (n * (n + json_array_size(order)) > MAX_COMPARISONS)
         return gs_error_new(GS_ELIMIT, "%s: lists of %zu items are too long to merge", f->name, n);
@@ -287,10 +294,14 @@ static struct gs_error *merge_list(const struct kube_field *f, json_t *have, con
         return err;
     if (replace)
         json_array_clear(have);
-    GS_AUTO_JSON json_t *before = json_copy(have);
+    size_t kept = json_array_size(have);
     err = merge_items(f, have, patch, depth);
     if (err)
         return err;
+    GS_AUTO_JSON json_t *before = json_copy(have);
+    // With an order given, kube-apiserver lets new items take the places of deleted ones before it
+    // sorts; without, it sorts by what was kept.
+    shorten(before, order && !replace && length > kept ? length : kept);
     *ret = in_order(have, order ? order : patch, before, key);
     return NULL;
 }

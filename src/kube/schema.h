@@ -48,7 +48,7 @@ const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
 // Adds one text a problem to the arrays of strings: `unknown field "spec.foo"`, and for wrong types
 // kube-apiserver's decode errors (`json: cannot unmarshal string into Go struct field
 // DeploymentSpec.spec.replicas of type int32`), of which it shows the first. null fits every field.
-// drop: unknown fields are removed from obj. At most KUBE_SCHEMA_MAX_PROBLEMS texts each.
+// drop: unknown fields and nulls are removed from obj. At most KUBE_SCHEMA_MAX_PROBLEMS texts each.
 #define KUBE_SCHEMA_MAX_PROBLEMS 100
 void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
                        json_t *ret_type_errors);

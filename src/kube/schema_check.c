@@ -276,7 +276,7 @@ static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
         }
         truncate_to(&w->shown, shown);
         truncate_to(&w->go, go);
-        if (!f && w->drop)
+        if (w->drop && (!f || json_is_null(v)))
             json_object_del(obj, key);
     }
 }

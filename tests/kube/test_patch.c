@@ -103,6 +103,7 @@ static void json_patches(void **state)
          "{'a':{'b':1},'c':{'b':2}}"},
         {"{'a':[1,{'b':2}]}", "[{'op':'test','path':'/a','value':[1,{'b':2}]}]",
          "{'a':[1,{'b':2}]}"},
+        {"{'a':1}", "[{'op':'replace','path':'/b','value':2}]", "{'a':1,'b':2}"},
         {"{'':1}", "[{'op':'test','path':'/','value':1}]", "{'':1}"},
         {"{}", "[{'op':'test','path':'/x','value':null}]", "{}"},
 
@@ -114,8 +115,15 @@ static void json_patches(void **state)
          "remove operation does not apply: doc is missing path: \"/b/c\": missing value"},
         {"{'a':1}", "[{'op':'remove','path':''}]", NULL,
          "remove operation does not apply: doc is missing path: \"\": missing value"},
-        {"{'a':1}", "[{'op':'replace','path':'/b','value':1}]", NULL,
-         "replace operation does not apply: doc is missing key: /b: missing value"},
+        {"{'a':1}", "[{'op':'replace','path':'/b/c','value':1}]", NULL,
+         "replace operation does not apply: doc is missing path: /b/c: missing value"},
+        {"{'a':[1]}", "[{'op':'replace','path':'/a/1','value':1}]", NULL,
+         "replace operation does not apply: doc is missing key: /a/1: missing value"},
+        {"{'a':1}", "[{'op':'test','path':'/a/b','value':null}]", NULL,
+         "test operation does not apply: is missing path: /a/b: missing value"},
+        {"{'a':[1]}", "[{'op':'test','path':'/a/1','value':null}]", NULL,
+         "error in test for path: '/a/1': Unable to access invalid index: 1: invalid index "
+         "referenced"},
         {"{'a':1}", "[{'op':'add','path':'/b/c','value':1}]", NULL,
          "add operation does not apply: doc is missing path: \"/b/c\": missing value"},
         {"{'a':[1]}", "[{'op':'add','path':'/a/3','value':1}]", NULL,
@@ -131,7 +139,11 @@ static void json_patches(void **state)
          "error in remove for path: '/a/-': Unable to access invalid index: -: invalid index "
          "referenced"},
         {"{'a':1}", "[{'op':'move','from':'/b','path':'/c'}]", NULL,
-         "move operation does not apply: doc is missing from path: /b: missing value"},
+         "error in move for path: '/b': Unable to remove nonexistent key: b: missing value"},
+        {"{'a':1}", "[{'op':'copy','from':'/b','path':'/c'}]", NULL,
+         "copy operation does not apply: doc is missing from path: /b: missing value"},
+        {"{'a':1}", "[{'op':'move','from':'/a','path':'/b/c'}]", NULL,
+         "move operation does not apply: doc is missing destination path: /b/c: missing value"},
         {"{'a':{'b':1}}", "[{'op':'move','from':'/a','path':'/a/b'}]", NULL,
          "move operation cannot move \"/a\" into itself, to \"/a/b\""},
         {"{'a':1}", "[{'op':'foo','path':'/a'}]", NULL, "Unexpected kind: foo"},
@@ -279,6 +291,11 @@ static void strategic_patches(void **state)
          "{'$setElementOrder/containers':[{'name':'b'}],'containers':[{'name':'b'},"
          "{'name':'a','$patch':'delete'}]}",
          "{'containers':[{'name':'b'}]}"},
+        // new items stand where deleted ones stood: behind the sidecar
+        {"{'containers':[{'name':'side'},{'name':'a'},{'name':'c'}]}",
+         "{'$setElementOrder/containers':[{'name':'b'},{'name':'c'}],'containers':[{'name':'b'},"
+         "{'name':'a','$patch':'delete'}]}",
+         "{'containers':[{'name':'side'},{'name':'b'},{'name':'c'}]}"},
         {"{'containers':[{'name':'a'}]}", "{'$setElementOrder/containers':[],'containers':null}",
          "{}"},
         {"{}", "{'$setElementOrder/containers':[{'name':'a'}]}", "{}"},

@@ -153,6 +153,18 @@ static void type_errors(void **state)
     }
 }
 
+static void nulls_are_dropped(void **state)
+{
+    GS_AUTO_JSON json_t *obj = json("{\"metadata\":{\"creationTimestamp\":null,\"labels\":{}},"
+                                    "\"spec\":null}");
+    GS_AUTO_JSON json_t *problems = json_array();
+    kube_schema_check(kube_schema_find("v1", "Pod"), obj, true, problems, problems);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_json_dump(obj, &text);
+    assert_string_equal(text.data, "{\"metadata\":{\"labels\":{}}}");
+    assert_int_equal(json_array_size(problems), 0);
+}
+
 static void not_an_object(void **state)
 {
     GS_AUTO_JSON json_t *list = json_array();
@@ -238,10 +250,10 @@ static void merge_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_objects),         cmocka_unit_test(unknown_fields),
-        cmocka_unit_test(type_errors),          cmocka_unit_test(not_an_object),
-        cmocka_unit_test(problems_are_bounded), cmocka_unit_test(tables_are_sound),
-        cmocka_unit_test(merge_keys),
+        cmocka_unit_test(good_objects),      cmocka_unit_test(unknown_fields),
+        cmocka_unit_test(type_errors),       cmocka_unit_test(not_an_object),
+        cmocka_unit_test(nulls_are_dropped), cmocka_unit_test(problems_are_bounded),
+        cmocka_unit_test(tables_are_sound),  cmocka_unit_test(merge_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,9 +81,9 @@ static void wrong_selectors(void **state)
         {"a in (=)", "unable to parse requirement: found '=', expected: ',', ')' or identifier"},
         {"a=(", "unable to parse requirement: found '(', expected: identifier"},
         {"a$=b", "unable to parse requirement: <nil>: Invalid value: \"a$\": name part " QUALIFIED},
-        {"a//b=c", "unable to parse requirement: <nil>: Invalid value: \"a//b\": a valid label "
-                   "key " QUALIFIED
-                   " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"},
+        {"a//b=c",
+         "unable to parse requirement: <nil>: Invalid value: \"a//b\": a qualified name " QUALIFIED
+         " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"},
         {"/b=c", "unable to parse requirement: <nil>: Invalid value: \"/b\": prefix part must be "
                  "non-empty"},
         {"a=-b", "unable to parse requirement: values[0][a]: Invalid value: \"-b\": a valid label "

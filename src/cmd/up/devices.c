@@ -97,8 +97,9 @@ struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct 
     if (!spec) {
         err = open_real(&d);
         if (err && gs_error_code(err) == GS_ENOTFOUND) {
-            gs_info("up", "no NVIDIA driver here (%s): simulating %s", gs_error_message(err),
-                    DEFAULT_SPEC);
+            gs_debug("up", "%s", gs_error_message(err));
+            gs_info("up", "no NVIDIA driver on this machine: simulating " DEFAULT_SPEC
+                          " (--gpus chooses others)");
             gs_error_free(err);
             err = NULL;
             spec = DEFAULT_SPEC;

@@ -164,7 +164,7 @@ static char *find_service_url(const struct up *u)
             continue;
         int64_t number = gs_json_int(port, 80, "port", NULL);
         if (moved)
-            return gs_format("http://%s", moved);
+            return gs_format("http://%s", gs_ends(moved, ":80") ? ip : moved);
         return number == 80 ? gs_format("http://%s", ip)
                             : gs_format("http://%s:%lld", ip, (long long)number);
     }
@@ -242,7 +242,7 @@ static void on_ready(struct up *u)
 static void watch_service(struct up *u)
 {
     char *url = find_service_url(u);
-    if (url && !u->service_url)
+    if (url && !gs_streq(url, u->service_url))
         up_terminal_line(u->terminal, "Service: %s", url);
     if (url) {
         free(u->service_url);

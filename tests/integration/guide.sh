@@ -1,0 +1,62 @@
+#!/bin/sh
+# The ACK guide on one machine: its files unmodified, curl, hey, kubectl; replicas follow the GPU
+# utilisation up and back to one. With the HPA as autoscaling/v2 and again as v2beta1. The windows are
+# shortened by flags; the files are not touched.
+. "$(dirname "$0")/lib.sh"
+need kubectl hey curl jq
+files=$source/../shared/walkthroughs/ack
+[ -d "$files" ] || skip "the guide's files are not beside the project ($files)"
+deployment=bert-intent-detection
+metric=DCGM_CUSTOM_PROCESS_SM_UTIL
+
+start_up --gpus 8xTesla-V100-SXM2-16GB \
+    --image "registry.cn-hangzhou.aliyuncs.com/ai-samples/bert-intent-detection:1.0.1=$intent_api" \
+    --horizontal-pod-autoscaler-sync-period 1s \
+    --horizontal-pod-autoscaler-downscale-stabilization 4s
+
+kubectl create -f "$files/bert-intent-detection.yaml"
+wait_for 30 "one pod is ready" pods_ready $deployment 1
+wait_for 10 "the service has an address" test -n "$(service_address $deployment-svc)"
+url=http://$(service_address $deployment-svc)
+[ "$(curl -sS "$url/predict?query=Music")" = PlayMusic ] || fail "curl $url/predict?query=Music"
+
+pod_value() {
+    kubectl get --raw "/apis/custom.metrics.k8s.io/$1/namespaces/default/pods/%2A/$metric?labelSelector=app%3D$deployment" |
+        jq -re '.items[0].value'
+}
+wait_for 10 "the pod's GPU utilisation is served" pod_value v1beta1
+wait_for 10 "in v1beta2 as well" pod_value v1beta2
+kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1 | jq -e ".resources[] | select(.name == \"pods/$metric\")" >/dev/null ||
+    fail "discovery does not list pods/$metric"
+
+# Each decision printed: average A of N pods (target 20) must propose ceil(N x A / 20), unless it lies
+# within the tolerance.
+check_formula() {
+    sed -n 's/.*average \([0-9.]*\) of \([0-9]*\) pods* (target 20).*outside.*: \([0-9]*\) replicas.*/\1 \2 \3/p' "$dir/up.log" >"$dir/decisions"
+    [ -s "$dir/decisions" ] || fail "no decision was printed"
+    awk '{ want = $1 * $2 / 20; up = int(want); if (up < want - 1e-9) up++
+           if (up != $3) { print "average " $1 " of " $2 " pods gave " $3 ", not " up; bad = 1 } }
+         END { exit bad }' "$dir/decisions" || fail "ceil(current x value / 20) does not hold"
+}
+
+for hpa in hpa-v2 hpa-v2beta1; do
+    echo "== $hpa.yaml"
+    kubectl create -f "$files/$hpa.yaml"
+    wait_for 20 "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
+    hey -n 10000 -c 200 -z 12s "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
+    hey_pid=$!
+    wait_for 30 "scaled out" replicas_above $deployment 2
+    wait_for 30 "more than one pod serves" sh -c "[ \$(kubectl get deployment $deployment -o 'jsonpath={.status.readyReplicas}') -gt 1 ]"
+    wait $hey_pid || fail "hey"
+    grep -q '\[200\]' "$dir/hey.log" || fail "hey got no answer"
+    wait_for 60 "scaled in to one" replicas_are $deployment 1
+    wait_for 30 "one pod is left" sh -c "[ \$(kubectl get pods --no-headers | wc -l) = 1 ]"
+    kubectl describe hpa gpu-hpa >"$dir/describe"
+    grep -q "\"$metric\" on pods" "$dir/describe" || fail "kubectl describe hpa does not show the metric"
+    grep -q 'SuccessfulRescale.*pods metric '$metric' above target' "$dir/describe" || fail "no event of the scale-out"
+    grep -q 'SuccessfulRescale.*All metrics below target' "$dir/describe" || fail "no event of the scale-in"
+    check_formula
+    kubectl delete hpa gpu-hpa
+done
+stop_up
+nothing_left $deployment || fail "processes are left"

@@ -1,0 +1,87 @@
+# Shared by the integration tests: starts `gpuscale up` in a folder of its own, waits for conditions,
+# cleans up. Needs GPUSCALE_BUILD_ROOT and GPUSCALE_SOURCE_ROOT. A test sources it and calls fail or
+# ends; exit 77 skips.
+set -eu
+
+build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
+gpuscale=$build/src/cmd/gpuscale
+intent_api=$build/examples/intent-api/intent-api
+dir=$(mktemp -d /tmp/gpuscale-it-XXXXXX)
+up_pid=
+export KUBECONFIG=$dir/data/kubeconfig
+unset GPUSCALE_SIM XDG_DATA_HOME 2>/dev/null || true
+
+finish() {
+    code=$?
+    trap - EXIT INT TERM
+    if [ -n "$up_pid" ] && kill -0 "$up_pid" 2>/dev/null; then
+        kill -TERM "$up_pid" 2>/dev/null || true
+        wait "$up_pid" 2>/dev/null || true
+    fi
+    if [ "$code" != 0 ] && [ "$code" != 77 ] && [ -f "$dir/up.log" ]; then
+        echo "--- gpuscale up:"
+        tail -n 60 "$dir/up.log"
+    fi
+    rm -rf "$dir"
+    exit "$code"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+need() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null 2>&1 || skip "$tool is not installed"
+    done
+}
+
+# wait_for SECONDS DESCRIPTION COMMAND…: until the command succeeds.
+wait_for() {
+    deadline=$(($(date +%s) + $1)) what=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        [ "$(date +%s)" -lt "$deadline" ] || fail "not reached: $what"
+        if [ -n "$up_pid" ] && ! kill -0 "$up_pid" 2>/dev/null; then
+            fail "gpuscale up has ended while waiting: $what"
+        fi
+        sleep 0.2
+    done
+    echo "ok: $what"
+}
+
+# start_up [flags]: in the background; returns when the API answers.
+start_up() {
+    "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 "$@" >"$dir/up.log" 2>&1 &
+    up_pid=$!
+    wait_for 30 "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
+}
+
+stop_up() {
+    kill -TERM "$up_pid"
+    wait "$up_pid" || fail "gpuscale up ended with exit code $?"
+    up_pid=
+}
+
+# No process of this run is left (their command lines or environments name its folder).
+nothing_left() {
+    ! pgrep -f "$dir" >/dev/null && ! grep -zqs "GPUSCALE_POD_NAME=$1" /proc/[0-9]*/environ
+}
+
+replicas() { kubectl get deployment "$1" -o 'jsonpath={.spec.replicas}'; }
+replicas_are() { [ "$(replicas "$1")" = "$2" ]; }
+replicas_above() { [ "$(replicas "$1")" -gt "$2" ]; }
+pods_ready() { [ "$(kubectl get deployment "$1" -o 'jsonpath={.status.readyReplicas}')" = "$2" ]; }
+service_address() {
+    moved=$(kubectl get service "$1" -o 'jsonpath={.metadata.annotations.gpuscale\.dev/address}')
+    [ -n "$moved" ] || moved=$(kubectl get service "$1" -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')
+    echo "$moved"
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Wrong input gets an error that names the place, and exit code 2 where it is usage or configuration.
+. "$(dirname "$0")/lib.sh"
+need kubectl curl
+
+# refused CODE TEXT COMMAND…: exits with CODE and prints TEXT.
+refused() {
+    want=$1 text=$2
+    shift 2
+    code=0
+    timeout 20 "$@" >"$dir/out" 2>&1 || code=$?
+    grep -qF -- "$text" "$dir/out" || { cat "$dir/out"; fail "no \"$text\" from: $*"; }
+    [ "$code" = "$want" ] || { cat "$dir/out"; fail "exit code $code, not $want, from: $*"; }
+    echo "ok: $text"
+}
+up="$gpuscale up --data-dir $dir/other --api-port 0 --exporter-port 0"
+
+refused 2 'unknown verb "exprter"; did you mean "exporter"?' "$gpuscale" exprter
+refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1
+refused 2 'GTX-9999' $up --gpus 2xGTX-9999
+printf 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  name: y\n' >"$dir/twice.yaml"
+refused 2 "$dir/twice.yaml:5:3: key \"name\" is already set" $up -f "$dir/twice.yaml"
+printf 'apiVersion: v1\nkind: [\n' >"$dir/broken.yaml"
+refused 2 "$dir/broken.yaml:" $up -f "$dir/broken.yaml"
+printf 'kind: Pod\n' >"$dir/nokind.yaml"
+refused 2 "$dir/nokind.yaml:1: apiVersion is not set" $up -f "$dir/nokind.yaml"
+refused 1 "$dir/none.yaml: No such file or directory" $up -f "$dir/none.yaml"
+refused 2 "--image intent-api: write IMAGE=COMMAND" $up --image intent-api
+refused 1 "--simulate" env GPUSCALE_NVML_LIBRARY=/nonexistent "$gpuscale" exporter --address 127.0.0.1:0
+
+start_up --gpus 1xTesla-T4
+refused 1 "is in use by another gpuscale up" "$gpuscale" up --data-dir "$dir/data"
+port=$(sed -n 's/.*https:..127.0.0.1:\([0-9]*\).*/\1/p' "$dir/up.log" | head -n 1)
+refused 1 "port $port of 127.0.0.1 is in use" "$gpuscale" up --data-dir "$dir/other" --api-port "$port"
+refused 1 "127.0.0.1:$port" "$gpuscale" exporter --simulate 1xTesla-T4 --address "127.0.0.1:$port"
+
+# Nobody without the credential gets in.
+code=$(curl -sk -o "$dir/out" -w '%{http_code}' "https://127.0.0.1:$port/api/v1/pods")
+[ "$code" = 401 ] || fail "an anonymous request got HTTP $code"
+[ "$(stat -c %a "$dir/data/kubeconfig")" = 600 ] || fail "the kubeconfig is readable by others"
+
+cat >"$dir/unknown.yaml" <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: typo}
+spec:
+  containers:
+  - {name: c, image: x, imagePullPolice: Always}
+Y
+refused 1 'unknown field "spec.containers[0].imagePullPolice"' kubectl apply -f "$dir/unknown.yaml"
+cat >"$dir/hpa.yaml" <<'Y'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: x}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: x}
+  minReplicas: 5
+  maxReplicas: 2
+Y
+refused 1 'spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`' kubectl apply -f "$dir/hpa.yaml"
+
+kubectl run lost --image=nowhere/nothing:1 --restart=Never
+wait_for 15 "a missing image mapping is an event on the pod" sh -c "kubectl get events | grep 'pod/lost' | grep -q -- '--image'"
+stop_up

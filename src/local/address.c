@@ -14,13 +14,15 @@
 
 struct addresses {
     const struct kube_cache *services;
+    int first; // of the last two bytes, where the search for a free address starts
     struct gs_hmap *leases; // "service|what" -> address or port as text
 };
 
-struct addresses *addresses_new(const struct kube_cache *services)
+struct addresses *addresses_new(const struct kube_cache *services, const char *seed)
 {
     struct addresses *a = gs_alloc(sizeof(*a));
     a->services = services;
+    a->first = (int)(gs_hash(seed, strlen(seed)) % 256) << 8;
     a->leases = gs_hmap_new(free);
     return a;
 }
@@ -83,7 +85,8 @@ const char *addresses_lease_ip(struct addresses *a, const char *service, enum ad
     const char *have = gs_hmap_get_str(a->leases, key);
     if (have)
         return have;
-    for (int n = 1; n < 0xffff; n++) {
+    for (int k = 1; k < 0xffff; k++) {
+        int n = (a->first + k) & 0xffff;
         if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // look like network and broadcast addresses
             continue;
         GS_AUTO_FREE char *ip = gs_format("127.%d.%d.%d", (int)kind, n >> 8, n & 0xff);

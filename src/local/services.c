@@ -511,7 +511,7 @@ struct local_services *local_services_new(struct local_cluster *c)
     l->cluster = c;
     l->recorder = kube_recorder_new(c->client, "service-controller", NULL);
     l->balancer = balancer_new(c->loop, NULL);
-    l->addresses = addresses_new(c->services);
+    l->addresses = addresses_new(c->services, c->data_dir ? c->data_dir : "");
     l->services = gs_hmap_new(service_free);
     l->slices = slices_cache_new(c->loop, c->client);
     kube_cache_start(l->slices);

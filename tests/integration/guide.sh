@@ -43,7 +43,7 @@ for hpa in hpa-v2 hpa-v2beta1; do
     echo "== $hpa.yaml"
     kubectl create -f "$files/$hpa.yaml"
     wait_for 20 "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
-    hey -n 10000 -c 200 -z 12s "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
+    hey -n 10000 -c 200 "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
     hey_pid=$!
     wait_for 30 "scaled out" replicas_above $deployment 2
     wait_for 30 "more than one pod serves" sh -c "[ \$(kubectl get deployment $deployment -o 'jsonpath={.status.readyReplicas}') -gt 1 ]"

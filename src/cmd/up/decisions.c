@@ -116,7 +116,7 @@ const struct up_decision *up_decisions_at(const struct up_decisions *d, size_t i
 bool up_decisions_all_at_min(const struct up_decisions *d)
 {
     for (size_t i = 0; i < d->len; i++)
-        if (d->items[i].desired > d->items[i].min)
+        if (d->items[i].current > d->items[i].min || d->items[i].desired > d->items[i].min)
             return false;
     return d->len > 0;
 }

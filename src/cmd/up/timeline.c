@@ -56,6 +56,9 @@ void up_timeline_print(const struct up_timeline *t, struct gs_buf *out)
             gs_buf_addf(out, "%6s", "-");
         else
             gs_buf_addf(out, "%6.0f", r->gpu_percent);
-        gs_buf_addf(out, "  %-10s %s\n", r->replicas, r->why);
+        int hidden = 0; // UTF-8 bytes that take no column
+        for (const char *c = r->replicas; *c; c++)
+            hidden += ((unsigned char)*c & 0xc0) == 0x80;
+        gs_buf_addf(out, "  %-*s %s\n", 10 + hidden, r->replicas, r->why);
     }
 }

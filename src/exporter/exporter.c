@@ -142,7 +142,7 @@ void exporter_handle(void *exporter, struct http_exchange *x)
 static void take_failure(struct exporter *e, struct gs_error *err, bool opened)
 {
     e->failures++;
-    if (!opened && !e->opened && !e->samples) {
+    if (!opened && !e->samples && e->failures == 1) {
         e->cfg.on_open_failed(e->cfg.arg, err);
         return;
     }

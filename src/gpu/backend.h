@@ -36,8 +36,9 @@ struct gpu_backend {
     struct known_device known[GPU_MAX_DEVICES];
     struct gpu_call_errors *errors;
     size_t n_errors, cap_errors;
-    bool device_lost; // a call of the device being read said GPU_IS_LOST
-    void *scratch;    // lists of the driver, grown as needed
+    unsigned util_capacity; // records that the driver wanted room for so far; 0: not asked yet
+    bool device_lost;       // a call of the device being read said GPU_IS_LOST
+    void *scratch;          // lists of the driver, grown as needed
     size_t scratch_size;
 };
 

@@ -187,7 +187,8 @@ static void take_util(struct gpu_device *d, const struct nvml_process_util *u, u
 static nvml_ret read_util_samples(struct gpu_backend *b, struct known_device *k,
                                   struct gpu_device *d)
 {
-    for (unsigned capacity = UTIL_FIRST; capacity <= UTIL_MAX; capacity *= 4) {
+    for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
+        b->util_capacity = capacity;
         struct nvml_process_sample *s = backend_scratch(b, capacity, sizeof(*s));
         unsigned n = capacity;
         nvml_ret ret = NVML(b, process_utilization, k->handle, s, &n, k->process_seen_us);
@@ -205,7 +206,8 @@ static nvml_ret read_util_samples(struct gpu_backend *b, struct known_device *k,
 
 static nvml_ret read_util_info(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
 {
-    for (unsigned capacity = UTIL_FIRST; capacity <= UTIL_MAX; capacity *= 4) {
+    for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
+        b->util_capacity = capacity;
         struct nvml_process_util_request r = {
             .version = NVML_VERSION_WORD(struct nvml_process_util_request, 1),
             .count = capacity,
@@ -225,6 +227,8 @@ static nvml_ret read_util_info(struct gpu_backend *b, struct known_device *k, st
 static void read_utilization(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
 {
     uint64_t now = (uint64_t)gs_unix_us();
+    if (!b->util_capacity)
+        b->util_capacity = UTIL_FIRST;
     nvml_ret ret = read_util_samples(b, k, d);
     if (ret == NVML_FUNCTION_NOT_FOUND || ret == NVML_DEPRECATED)
         ret = read_util_info(b, k, d);

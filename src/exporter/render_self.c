@@ -159,6 +159,9 @@ static void index_device(const struct gpu_device *d, struct gs_buf *out)
         if (d->fields[f].validity != GPU_VALID)
             gs_buf_addf(out, "<li>%s: %s</li>\n", gpu_field_name(f),
                         gpu_validity_text(d->fields[f].validity));
+    if (d->process_util != GPU_VALID)
+        gs_buf_addf(out, "<li>DCGM_CUSTOM_PROCESS_SM_UTIL: %s</li>\n",
+                    gpu_validity_text(d->process_util));
     gs_buf_add_str(out, "</ul>\n");
 }
 

@@ -236,6 +236,7 @@ static void mark_lost(struct gpu_device *d)
 {
     d->lost = true;
     d->processes_valid = false;
+    d->process_util = GPU_LOST;
     d->n_processes = d->n_instances = 0;
     for (size_t f = 0; f < GPU_F_COUNT; f++)
         d->fields[f] = (struct gpu_value){.validity = GPU_LOST};

@@ -98,7 +98,8 @@ struct gpu_device {
     uint64_t memory_total; // bytes, 0: unknown
     bool lost;
     struct gpu_value fields[GPU_F_COUNT];
-    bool processes_valid; // false: the driver gives no process list here
+    bool processes_valid;           // false: the driver gives no process list here
+    enum gpu_validity process_util; // whether it tells who of them was how active
     struct gpu_process *processes;
     size_t n_processes;
     struct gpu_instance *instances; // empty: MIG is off, or no instance was made

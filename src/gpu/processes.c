@@ -233,7 +233,8 @@ static void read_utilization(struct gpu_backend *b, struct known_device *k, stru
     if (ret == NVML_FUNCTION_NOT_FOUND || ret == NVML_DEPRECATED)
         ret = read_util_info(b, k, d);
     k->process_seen_us = now;
-    if (ret != NVML_OK && ret != NVML_NOT_FOUND)
+    d->process_util = ret == NVML_NOT_FOUND ? GPU_VALID : backend_validity(ret);
+    if (d->process_util != GPU_VALID)
         return;
     // Only who was active has a record (NOT_FOUND: nobody): the others were idle, which is a value.
     for (size_t i = 0; i < d->n_processes; i++)
@@ -243,6 +244,7 @@ static void read_utilization(struct gpu_backend *b, struct known_device *k, stru
 void backend_read_processes(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
 {
     // With MIG devices the lists were read per instance, and utilisation does not exist.
+    d->process_util = GPU_NOT_SUPPORTED;
     if (d->n_instances)
         return;
     d->processes_valid = backend_list_processes(b, k->handle, GPU_NO_INSTANCE, d);

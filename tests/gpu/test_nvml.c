@@ -244,12 +244,14 @@ static void process_utilisation(void **state)
 
     g->util_ret = NVML_NOT_FOUND; // nobody was active: that is a value
     d = &sample()->devices[0];
+    assert_int_equal(d->process_util, GPU_VALID);
     assert_true(find(d, 42)->has_util);
     assert_int_equal(find(d, 42)->sm_util, 0);
 
     g->util_ret = NVML_NOT_SUPPORTED; // and this is none
     d = &sample()->devices[0];
     assert_false(find(d, 42)->has_util);
+    assert_int_equal(d->process_util, GPU_NOT_SUPPORTED);
     assert_int_equal(f.s->n_errors, 0);
 }
 

@@ -430,6 +430,41 @@ static void test_threads_and_processes_together(void **state)
     drop_sim(s);
 }
 
+static void run_short_kernels(void *arg)
+{
+    for (;;) {
+        struct sim_ctx *c = NULL;
+        struct sim_alloc *a = NULL;
+        if (sim_ctx_open(0, &c) || sim_mem_alloc(c, 1 << 20, &a) || sim_kernel_run(c, 100, 0.5))
+            _exit(1);
+        sim_ctx_close(c);
+    }
+}
+
+// Killed anywhere: opening, allocating, with the mutex held, in a kernel.
+static void test_kills_at_any_moment(void **state)
+{
+    struct sim *s = make_sim("L4");
+    for (unsigned round = 0; round < 40; round++) {
+        pid_t pids[3];
+        for (int i = 0; i < 3; i++)
+            pids[i] = start_child(run_short_kernels, NULL);
+        struct timespec moment = {.tv_nsec = 1000000 + round * 137911 % 5000000};
+        nanosleep(&moment, NULL);
+        for (int i = 0; i < 3; i++)
+            end_child(pids[i], SIGKILL);
+        assert_int_equal(used_memory(s, 0), 0);
+    }
+    struct sim_ctx *c = NULL;
+    ok(sim_ctx_open(0, &c));
+    ok(sim_kernel_run(c, 1000, 1));
+    sim_ctx_close(c);
+    struct sim_gpu_info info;
+    sim_gpu_info(s, 0, &info);
+    assert_int_equal(info.n_processes, 0);
+    drop_sim(s);
+}
+
 // Three kernels of 0.3 that start together need the time of one; four need that of two.
 static void test_small_kernels_overlap(void **state)
 {
@@ -471,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_places_are_used_again),
         cmocka_unit_test(test_a_pid_used_again_is_another_process),
         cmocka_unit_test(test_threads_and_processes_together),
+        cmocka_unit_test(test_kills_at_any_moment),
         cmocka_unit_test(test_small_kernels_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -445,7 +445,7 @@ static void watch_data(void *arg, struct gs_slice bytes)
         if (!end)
             return;
         bytes = gs_slice_make(end + 1, bytes.len - n - 1);
-        GS_AUTO_BUF struct gs_buf whole = c->frame; // a handler may free the cache
+        GS_AUTO_BUF GS_UNUSED struct gs_buf whole = c->frame; // a handler may free the cache
         c->frame = (struct gs_buf){.limit = FRAME_MAX};
         if (!take_event(c, line))
             return;

@@ -94,13 +94,14 @@ static void entry_send(struct entry *e);
 static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct entry *e = arg;
-    GS_AUTO_ERROR struct gs_error *owned = err;
+    bool failed = err != NULL;
+    gs_error_free(err);
     e->request = NULL;
-    if (err && e->created && status == 404) { // expired or deleted meanwhile: begin again
+    if (failed && e->created && status == 404) { // expired or deleted meanwhile: begin again
         e->created = false;
         e->dirty = true;
         gs_json_del(e->event, "metadata", "resourceVersion", NULL);
-    } else if (err) {
+    } else if (failed) {
         entry_free(e); // events are best effort; the next one tries anew
         return;
     } else {

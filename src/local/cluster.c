@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "kube/object.h"
 
 #include <unistd.h>
 
@@ -54,6 +55,12 @@ bool local_cluster_synced(const struct local_cluster *c)
            kube_cache_synced(c->endpoints) && kube_cache_synced(c->nodes) &&
            kube_cache_synced(c->namespaces) && kube_cache_synced(c->deployments) &&
            kube_cache_synced(c->replicasets);
+}
+
+bool local_namespace_goes(const struct local_cluster *c, const char *ns)
+{
+    const json_t *obj = kube_cache_get(c->namespaces, NULL, ns);
+    return obj && kube_is_deleting(obj);
 }
 
 // --- ports ---

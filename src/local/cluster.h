@@ -21,6 +21,8 @@ struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *cli
                                         const char *node_name, const char *data_dir);
 void local_cluster_free(struct local_cluster *c);
 bool local_cluster_synced(const struct local_cluster *c);
+// The namespace is being deleted: nothing can be created in it any more.
+bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 
 // A port below the unprivileged range moves up by 8000 when the process may not bind it: 80 ->
 // 8080. Source of the range: /proc/sys/net/ipv4/ip_unprivileged_port_start, and the effective user.

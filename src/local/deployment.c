@@ -379,7 +379,7 @@ static void sync_deployment(void *arg, struct local_work *w, const char *ns, con
     r.status = status;
     rollout_read_spec(&r);
     if (find_replicasets(d, &r, &selector)) {
-        if (kube_is_deleting(obj)) {
+        if (kube_is_deleting(obj) || local_namespace_goes(d->cluster, ns)) {
             rollout_count(&r);
             rollout_write_status(&r);
         } else {

@@ -87,7 +87,8 @@ static void answered(void *arg, const json_t *body, const struct gs_error *err)
     if (!e->deletion)
         note_creation(e->owner, e->rs_uid, err);
     e->answered = true;
-    e->seen = e->seen || err;
+    // Without an answer the pod may have been made all the same: the watch will tell.
+    e->seen = e->seen || (err && gs_error_code(err) != GS_ETIMEOUT);
     settle(e);
 }
 
@@ -317,13 +318,6 @@ static void delete_pod(struct local_replicasets *r, struct local_work *w, const 
 
 // --- one ReplicaSet ---
 
-// Nothing can be created in a namespace that goes.
-static bool namespace_goes(const struct local_replicasets *r, const char *ns)
-{
-    const json_t *obj = kube_cache_get(r->cluster->namespaces, NULL, ns);
-    return obj && kube_is_deleting(obj);
-}
-
 static void manage(struct local_replicasets *r, struct local_work *w, const json_t *rs,
                    struct pods *pods)
 {
@@ -439,7 +433,7 @@ static void sync_replicaset(void *arg, struct local_work *w, const char *ns, con
         local_work_again(w, LOOK_AGAIN_MS);
     else if (claimed)
         local_work_again(w, 0); // counts are settled once that is done
-    else if (!kube_is_deleting(rs) && !namespace_goes(r, ns))
+    else if (!kube_is_deleting(rs) && !local_namespace_goes(r->cluster, ns))
         manage(r, w, rs, &pods);
     update_status(r, w, rs, &n);
 }

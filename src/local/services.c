@@ -458,8 +458,10 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
         drop_service(l, key);
         return;
     }
-    endpoints_write(l->cluster, w, svc);
-    slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
+    if (!local_namespace_goes(l->cluster, ns)) {
+        endpoints_write(l->cluster, w, svc);
+        slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
+    }
     if (is_balanced(svc)) {
         if (!gs_hmap_get_str(l->services, key))
             warn_protocols(l, svc);

@@ -25,6 +25,8 @@ struct cluster {
     int next_ip;
     // what the test looks at on each change of pods
     void (*check)(struct cluster *k);
+    // faults: every so many requests of the loops fail, 0: none
+    unsigned fail_every, requests;
     // a call of the test
     bool done;
     int status;
@@ -46,6 +48,15 @@ static inline int await(struct cluster *k)
     loop_until(&k->loop, k->done);
     k->done = false;
     return k->status;
+}
+
+static void serve_or_fail(void *ctx, struct http_exchange *x)
+{
+    struct cluster *k = ctx;
+    if (k->fail_every && ++k->requests % k->fail_every == 0)
+        http_reply_text(x, 500, "injected fault");
+    else
+        local_api_handle(k->api, x);
 }
 
 // --- the kubelet of the test ---
@@ -119,7 +130,7 @@ static inline void cluster_open(struct cluster *k)
     assert_int_equal(uv_loop_init(&k->loop), 0);
     const struct local_api_config cfg = {.node_name = "node-1"};
     assert_ok(local_api_new(&k->loop, &cfg, &k->api));
-    k->http = http_client_new_loopback(&k->loop, local_api_handle, k->api, &admin);
+    k->http = http_client_new_loopback(&k->loop, serve_or_fail, k, &admin);
     k->client = kube_client_new(k->http);
     cluster_watch(k);
     loop_until(&k->loop, local_cluster_synced(k->c));

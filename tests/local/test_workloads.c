@@ -383,6 +383,27 @@ static void restart_converges(void **state)
     finish(&k);
 }
 
+static void faults_only_delay(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    cluster_create(&k, KUBE_DEPLOYMENTS, DEPLOYMENT("6", "", "one"));
+    loop_until(&k.loop, settled(&k, 6));
+    least_serving = 5; // maxUnavailable 25 % of 6, rounded down
+    most_pods = 8;     // maxSurge 25 % of 6, rounded up
+    cluster_patch(&k, KUBE_DEPLOYMENTS, "web", NULL, IMAGE("two"));
+    k.fail_every = 3;
+    for (int i = 0; i < 400 && !settled(&k, 6); i++) {
+        loop_for_ms(&k.loop, 20);
+        kubelet_look_all(&k); // its writes fail too
+    }
+    k.fail_every = 0;
+    kubelet_look_all(&k);
+    loop_until(&k.loop, settled(&k, 6) && cluster_pods(&k, is_new) == 6);
+    least_serving = most_pods = 0;
+    finish(&k);
+}
+
 static void namespaces_are_emptied_and_go(void **state)
 {
     struct cluster k;
@@ -430,6 +451,7 @@ int main(void)
         cmocka_unit_test(orphans_stay_and_are_adopted),
         cmocka_unit_test(foreground_deletion_waits_for_dependents),
         cmocka_unit_test(restart_converges),
+        cmocka_unit_test(faults_only_delay),
         cmocka_unit_test(namespaces_are_emptied_and_go),
         cmocka_unit_test(minimum_ready_time_counts),
     };

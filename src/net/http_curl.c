@@ -3,9 +3,9 @@
 // are only collected; callers hear of them after libcurl has returned, so that they may cancel,
 // send and free as they like.
 #include "base/mem.h"
+#include "net/curl_lib.h"
 #include "net/http_client_ops.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
+
+static const struct curl_lib *curl; // there as soon as there is a client
 
 struct curl_op;
 TAILQ_HEAD(curl_list, curl_op);
@@ -81,8 +83,8 @@ static void queue_news(struct curl_op *op)
 static void free_op(struct curl_op *op)
 {
     if (op->easy)
-        curl_easy_cleanup(op->easy);
-    curl_slist_free_all(op->headers);
+        curl->easy_cleanup(op->easy);
+    curl->slist_free_all(op->headers);
     gs_buf_finish(&op->inbox);
     gs_buf_finish(&op->body);
     gs_error_free(op->failed);
@@ -100,7 +102,7 @@ static void retire(struct curl_op *op)
         TAILQ_REMOVE(&c->news, op, queue);
     op->queued = false;
     if (op->easy)
-        curl_multi_remove_handle(c->multi, op->easy);
+        curl->multi_remove_handle(c->multi, op->easy);
 }
 
 static void curl_cancel(struct http_op *base)
@@ -140,7 +142,7 @@ static struct gs_error *error_of(struct curl_op *op)
                             op->name, op->max_reply);
     if (op->result != CURLE_OK)
         return gs_error_new(code_of(op->result), "%s: %s", op->name,
-                            op->error_text[0] ? op->error_text : curl_easy_strerror(op->result));
+                            op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
     return NULL;
 }
 
@@ -151,8 +153,8 @@ static void complete(struct curl_op *op)
     if (!err) {
         long status = 0;
         char *content_type = NULL;
-        curl_easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
+        curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl->easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
         answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body)};
     }
     retire(op);
@@ -179,11 +181,11 @@ static void hand_over(struct curl_client *c)
 {
     int left;
     CURLMsg *msg;
-    while ((msg = curl_multi_info_read(c->multi, &left))) {
+    while ((msg = curl->multi_info_read(c->multi, &left))) {
         struct curl_op *op = NULL;
         if (msg->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
+        curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
         op->completed = true;
         op->result = msg->data.result;
         queue_news(op);
@@ -201,7 +203,7 @@ static void hand_over(struct curl_client *c)
 static void act(struct curl_client *c, curl_socket_t fd, int flags)
 {
     int running;
-    curl_multi_socket_action(c->multi, fd, flags, &running);
+    curl->multi_socket_action(c->multi, fd, flags, &running);
     hand_over(c);
 }
 
@@ -249,7 +251,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
     if (what == CURL_POLL_REMOVE) {
         if (w)
             uv_close((uv_handle_t *)&w->poll, watch_closed);
-        curl_multi_assign(c->multi, fd, NULL);
+        curl->multi_assign(c->multi, fd, NULL);
         return 0;
     }
     if (c->closed) // libcurl saying goodbye on idle connections
@@ -262,7 +264,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
             free(w);
             return -1;
         }
-        curl_multi_assign(c->multi, fd, w);
+        curl->multi_assign(c->multi, fd, w);
     }
     uv_poll_start(&w->poll,
                   (what & CURL_POLL_IN ? UV_READABLE : 0) |
@@ -276,7 +278,7 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
     struct curl_op *op = arg;
     size_t len = size * n;
     long status = 0;
-    curl_easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
     if (op->cb.on_data && status == 200) {
         gs_buf_add(&op->inbox, data, len);
         queue_news(op);
@@ -296,13 +298,13 @@ static bool is_loopback_url(const char *url)
 {
     bool loopback = false;
     char *host = NULL;
-    CURLU *u = curl_url();
-    if (u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+    CURLU *u = curl->url();
+    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
         loopback = strcasecmp(host, "localhost") == 0 || gs_starts(host, "127.") ||
                    strcmp(host, "[::1]") == 0;
-    curl_free(host);
-    curl_url_cleanup(u);
+    curl->free(host);
+    curl->url_cleanup(u);
     return loopback;
 }
 
@@ -313,7 +315,7 @@ static struct gs_error *add_header(struct curl_op *op, const char *name, const c
                             name);
     // libcurl sends a header without value only when it ends with a semicolon.
     GS_AUTO_FREE char *line = *value ? gs_format("%s: %s", name, value) : gs_format("%s;", name);
-    op->headers = curl_slist_append(op->headers, line);
+    op->headers = curl->slist_append(op->headers, line);
     return NULL;
 }
 
@@ -326,12 +328,12 @@ static struct gs_error *add_headers(struct curl_op *op, const struct http_call *
     if (!err && call->content_type)
         err = add_header(op, "Content-Type", call->content_type);
     else if (!err)
-        op->headers = curl_slist_append(op->headers, "Content-Type:");
+        op->headers = curl->slist_append(op->headers, "Content-Type:");
     if (!err && c->authorization)
         err = add_header(op, "Authorization", c->authorization);
     // No round trip before a body: our peers read bodies at once.
-    op->headers = curl_slist_append(op->headers, "Expect:");
-    curl_easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
+    op->headers = curl->slist_append(op->headers, "Expect:");
+    curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
     return err;
 }
 
@@ -340,38 +342,38 @@ static void set_method(struct curl_op *op, const char *method, struct gs_slice b
     bool carries_body = body.len || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
                         strcmp(method, "PATCH") == 0;
     if (strcmp(method, "HEAD") == 0) {
-        curl_easy_setopt(op->easy, CURLOPT_NOBODY, 1L);
+        curl->easy_setopt(op->easy, CURLOPT_NOBODY, 1L);
         return;
     }
     if (carries_body) {
-        curl_easy_setopt(op->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
-        curl_easy_setopt(op->easy, CURLOPT_COPYPOSTFIELDS, body.len ? body.data : "");
+        curl->easy_setopt(op->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+        curl->easy_setopt(op->easy, CURLOPT_COPYPOSTFIELDS, body.len ? body.data : "");
     }
-    curl_easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
+    curl->easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
 static void set_peer(struct curl_op *op, const char *url)
 {
     struct curl_client *c = client_of(op);
-    curl_easy_setopt(op->easy, CURLOPT_URL, url);
-    curl_easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_URL, url);
+    curl->easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     if (c->unix_socket)
-        curl_easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
+        curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
     if (c->unix_socket || is_loopback_url(url))
-        curl_easy_setopt(op->easy, CURLOPT_PROXY, "");
-    curl_easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
-    curl_easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
+        curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
+    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
+    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
     if (c->ca.fd >= 0) {
-        curl_easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
-        curl_easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
+        curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
+        curl->easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
     }
     if (c->cert.fd >= 0 && c->key.fd >= 0) {
-        curl_easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
-        curl_easy_setopt(op->easy, CURLOPT_SSLKEY, c->key.path);
+        curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
+        curl->easy_setopt(op->easy, CURLOPT_SSLKEY, c->key.path);
     }
 }
 
@@ -382,27 +384,27 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
     op->name = gs_format("%s %s", method, url);
-    op->easy = curl_easy_init();
+    op->easy = curl->easy_init();
     if (!op->easy)
         return gs_error_new(GS_EIO, "%s: libcurl gave no handle", op->name);
-    curl_easy_setopt(op->easy, CURLOPT_PRIVATE, op);
-    curl_easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
-    curl_easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
-    curl_easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
+    curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
+    curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
+    curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
+    curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
     if (timeout != UINT_MAX)
-        curl_easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, (long)timeout);
+        curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, (long)timeout);
     if (c->user_agent)
-        curl_easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
+        curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
     set_peer(op, url);
     set_method(op, method, call->body);
     struct gs_error *err = add_headers(op, call);
     if (err)
         return gs_error_wrap(err, "%s", op->name);
-    CURLMcode rc = curl_multi_add_handle(c->multi, op->easy);
+    CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
     if (rc != CURLM_OK)
-        return gs_error_new(GS_EIO, "%s: %s", op->name, curl_multi_strerror(rc));
+        return gs_error_new(GS_EIO, "%s: %s", op->name, curl->multi_strerror(rc));
     return NULL;
 }
 
@@ -440,7 +442,7 @@ static struct gs_error *pem_file_open(struct pem_file *f, const char *pem, const
 static void free_client(struct curl_client *c)
 {
     if (c->multi)
-        curl_multi_cleanup(c->multi);
+        curl->multi_cleanup(c->multi);
     struct pem_file *files[] = {&c->ca, &c->cert, &c->key};
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
         if (files[i]->fd >= 0)
@@ -466,7 +468,7 @@ static void curl_free_client(struct http_client *base)
         curl_cancel(&op->base);
     c->closed = true;
     // Now, not when the handles are closed: its sockets are watched by handles of their own.
-    curl_multi_cleanup(GS_TAKE(c->multi));
+    curl->multi_cleanup(GS_TAKE(c->multi));
     uv_close((uv_handle_t *)&c->timer, handle_closed);
     uv_close((uv_handle_t *)&c->again, handle_closed);
 }
@@ -491,18 +493,14 @@ static struct gs_error *keep_pems(struct curl_client *c, const struct http_clien
 
 static CURLM *make_multi(struct curl_client *c)
 {
-    static bool initialised;
-    if (!initialised && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return NULL;
-    initialised = true;
-    CURLM *multi = curl_multi_init();
+    CURLM *multi = curl->multi_init();
     if (!multi)
         return NULL;
-    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
-    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
-    curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+    curl->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
+    curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl->multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
     return multi;
 }
 
@@ -512,6 +510,9 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     if (!cfg->cert_pem != !cfg->key_pem)
         return gs_error_new(GS_EINVAL, "a client certificate needs its key, and a key its "
                                        "certificate; only one of them is given");
+    struct gs_error *err = curl_lib_load(&curl);
+    if (err)
+        return err;
     struct curl_client *c = gs_alloc(sizeof(*c));
     c->base.ops = &curl_ops;
     c->loop = loop;
@@ -525,7 +526,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
     TAILQ_INIT(&c->ops);
     TAILQ_INIT(&c->news);
-    struct gs_error *err = keep_pems(c, cfg);
+    err = keep_pems(c, cfg);
     if (!err && !(c->multi = make_multi(c)))
         err = gs_error_new(GS_EIO, "libcurl does not start");
     if (err) {

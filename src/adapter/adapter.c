@@ -202,6 +202,15 @@ static void answer_one(struct request *r)
         reply_not_found(r);
 }
 
+// > and < have no counterpart among Prometheus' matchers, nor in a LabelSelector.
+static bool has_comparison(const struct kube_selector *s)
+{
+    for (size_t i = 0; i < s->len; i++)
+        if (s->items[i].op == KUBE_SEL_GT || s->items[i].op == KUBE_SEL_LT)
+            return true;
+    return false;
+}
+
 static void answer(struct request *r)
 {
     r->selector_text = http_query(r->x, "metricLabelSelector");
@@ -209,6 +218,13 @@ static void answer(struct request *r)
     if (err) {
         kube_reply_failure(r->x, 400, "BadRequest", "%s", gs_error_message(err));
         gs_error_free(err);
+        return;
+    }
+    if (has_comparison(&r->selector)) {
+        kube_reply_failure(
+            r->x, 400, "BadRequest",
+            "metricLabelSelector: operators > and < are not supported by Prometheus");
+        kube_selector_finish(&r->selector);
         return;
     }
     r->rq.selector = &r->selector;

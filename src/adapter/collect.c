@@ -65,6 +65,9 @@ static bool requirement_holds(const struct kube_requirement *r, struct gs_slice 
         return value.len > 0;
     case KUBE_SEL_NOT_EXISTS:
         return value.len == 0;
+    case KUBE_SEL_GT:
+    case KUBE_SEL_LT:
+        break; // refused with the request
     }
     return false;
 }

@@ -148,6 +148,7 @@ static void test_v1beta2_and_metric_selectors(void **state)
                         "w-0");
     json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=UUID%3Dother", 404));
     json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=%3D%3D", 400));
+    json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=n%3E1", 400));
 }
 
 static void test_what_is_missing_is_said(void **state)

@@ -357,8 +357,9 @@ struct gs_error *kube_quantity_canonical(struct gs_slice s, char buf[KUBE_QUANTI
 bool kube_quantity_from_double(double v, int64_t *ret_milli)
 {
     double milli = v * 1000;
-    // 2^63 is the first double above the range; -2^63 is in it. NaN fails both comparisons.
-    if (!(milli >= -0x1p63 && milli < 0x1p63))
+    const double limit = 9223372036854775808.0; // 2^63, the first double above the range
+    // NaN fails both comparisons.
+    if (!(milli >= -limit && milli < limit))
         return false;
     *ret_milli = (int64_t)milli;
     return true;

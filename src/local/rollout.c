@@ -89,7 +89,11 @@ int64_t rollout_current_target(const struct rollout *r, int64_t now_spec)
 {
     if (r->recreate)
         return r->replicas;
-    int64_t room = r->replicas + r->max_surge - rollout_spec_sum(r);
+    // Stricter than Kubernetes, which goes by the specs alone: pods that a ReplicaSet still has
+    // above its size hold GPUs, and count.
+    int64_t room = r->replicas + r->max_surge;
+    for (size_t i = 0; i < r->len; i++)
+        room -= max64(r->all[i].spec, r->all[i].replicas);
     if (room <= 0)
         return now_spec;
     return now_spec + max64(0, min64(room, r->replicas - now_spec));

@@ -8,9 +8,12 @@ static int bound_breaks;
 
 static void check_bounds(struct cluster *k)
 {
-    size_t serving = cluster_pods(k, pod_serves), pods = cluster_pods(k, local_pod_active);
-    if (serving < (size_t)least_serving || (most_pods && pods > (size_t)most_pods))
-        bound_breaks++;
+    int serving = (int)cluster_pods(k, pod_serves), pods = (int)cluster_pods(k, local_pod_active);
+    if (serving >= least_serving && (!most_pods || pods <= most_pods))
+        return;
+    print_message("bounds broken: %d serve, at least %d should; %d pods, at most %d should\n",
+                  serving, (int)least_serving, pods, (int)most_pods);
+    bound_breaks++;
 }
 
 static void setup(struct cluster *k)

@@ -160,9 +160,14 @@ static char *target_of(struct local_handler *h, const json_t *spec)
     return NULL;
 }
 
-static bool contains_word(const char *text, const char *word)
+// By libcurl's texts; the wording changed between its versions.
+static bool is_refusal(const struct gs_error *err)
 {
-    return strcasestr(text, word) != NULL;
+    static const char *const texts[] = {"refused", "couldn't connect", "could not connect"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
+        if (strcasestr(gs_error_message(err), texts[i]))
+            return true;
+    return false;
 }
 
 // --- httpGet ---
@@ -181,7 +186,7 @@ static void on_answer(void *arg, const struct http_answer *answer, struct gs_err
                "Get \"%s\": context deadline exceeded (Client.Timeout exceeded while "
                "awaiting headers)",
                h->url);
-    else if (err && contains_word(gs_error_message(err), "refused"))
+    else if (err && is_refusal(err))
         finish(h, false, "Get \"%s\": dial tcp %s: connect: connection refused", h->url, h->target);
     else if (err)
         finish(h, false, "Get \"%s\": %s", h->url, gs_error_message(err));

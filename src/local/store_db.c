@@ -20,8 +20,8 @@
 
 enum { STMT_PUT, STMT_DELETE, STMT_RV, N_STMTS };
 static const char *const statement_text[N_STMTS] = {
-    [STMT_PUT] = "INSERT INTO objects (bucket, ns, name, rv, body) VALUES (?1, ?2, ?3, ?4, ?5) "
-                 "ON CONFLICT (bucket, ns, name) DO UPDATE SET rv = ?4, body = ?5",
+    [STMT_PUT] = ("INSERT INTO objects (bucket, ns, name, rv, body) VALUES (?1, ?2, ?3, ?4, ?5) "
+                  "ON CONFLICT (bucket, ns, name) DO UPDATE SET rv = ?4, body = ?5"),
     [STMT_DELETE] = "DELETE FROM objects WHERE bucket = ?1 AND ns = ?2 AND name = ?3",
     [STMT_RV] = "UPDATE meta SET value = ?1 WHERE key = 'reserved_rv'",
 };

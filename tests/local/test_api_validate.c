@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API refuses, in whose words; what it fills in; which forms of bodies it reads.
+#include "api_harness.h"
+
+#define PODS        "/api/v1/namespaces/default/pods"
+#define SERVICES    "/api/v1/namespaces/default/services"
+#define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
+#define CMS         "/api/v1/namespaces/default/configmaps"
+
+static int setup(void **state)
+{
+    struct harness *h = gs_alloc(sizeof *h);
+    harness_open(h, NULL);
+    *state = h;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    harness_close(*state);
+    free(*state);
+    return 0;
+}
+
+// Creates a Deployment whose spec has further members (with a trailing comma), and whose container
+// has.
+static struct reply deploy(struct harness *h, const char *query, const char *spec,
+                           const char *container)
+{
+    GS_AUTO_FREE char *path = gs_format(DEPLOYMENTS "%s", query);
+    GS_AUTO_FREE char *body = gs_format(
+        "{\"metadata\":{\"name\":\"d\"},\"spec\":{%s\"selector\":{\"matchLabels\":{\"app\":\"x\"}},"
+        "\"template\":{\"metadata\":{\"labels\":{\"app\":\"x\"}},\"spec\":{\"containers\":[{"
+        "%s\"name\":\"c\",\"image\":\"i\"}]}}}}",
+        spec, container);
+    return request(h, "POST", path, body);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        const char *spec, *container, *message;
+    } cases[] = {
+        {"\"replicas\":-1,", "",
+         "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+        {"", "\"ports\":[{\"containerPort\":0}],",
+         "spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 0: must be "
+         "between "
+         "1 and 65535, inclusive"},
+        {"", "\"imagePullPolicy\":\"Sometimes\",",
+         "spec.template.spec.containers[0].imagePullPolicy: Unsupported value: \"Sometimes\": "
+         "supported values: \"Always\", \"IfNotPresent\", \"Never\""},
+        {"", "\"resources\":{\"limits\":{\"cpu\":\"1\"},\"requests\":{\"cpu\":\"2\"}},",
+         "spec.template.spec.containers[0].resources.requests: Invalid value: \"2\": must be less "
+         "than or equal to cpu limit of 1"},
+        {"", "\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"500m\"}},", "must be an integer"},
+        {"", "\"resources\":{\"requests\":{\"nvidia.com/gpu\":1}},",
+         "Limit must be set for non overcommitable resources"},
+        {"", "\"resources\":{\"limits\":{\"gpu\":1}},",
+         "must be a standard resource type or fully qualified"},
+        {"", "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/v\"}],",
+         "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"v\""},
+        {"", "\"livenessProbe\":{\"periodSeconds\":3},",
+         "spec.template.spec.containers[0].livenessProbe: Required value: must specify a handler "
+         "type"},
+        {"", "\"env\":[{\"name\":\"A=B\",\"value\":\"\"}],",
+         "spec.template.spec.containers[0].env[0].name: Invalid value: \"A=B\""},
+        {"\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":{\"maxSurge\":1}},", "",
+         "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is "
+         "'Recreate'"},
+        {"\"strategy\":{\"rollingUpdate\":{\"maxSurge\":0,\"maxUnavailable\":0}},", "",
+         "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when "
+         "`maxSurge` is 0"},
+        {"\"strategy\":{\"rollingUpdate\":{\"maxSurge\":\"a lot\"}},", "",
+         "a valid percent string must be a numeric string followed by an ending '%'"},
+    };
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        AUTO_REPLY struct reply r = deploy(*state, "", cases[i].spec, cases[i].container);
+        assert_status(r, 422);
+        assert_member(r, "Invalid", "reason");
+        assert_message(r, "Deployment.apps \"d\" is invalid: ");
+        assert_message(r, cases[i].message);
+    }
+}
+
+static void names_follow_rules(void **state)
+{
+    AUTO_REPLY struct reply upper = request(*state, "POST", CMS, "{\"metadata\":{\"name\":\"A\"}}");
+    AUTO_REPLY struct reply none = request(*state, "POST", CMS, "{\"metadata\":{}}");
+    AUTO_REPLY struct reply service =
+        request(*state, "POST", SERVICES,
+                "{\"metadata\":{\"name\":\"1a\"},\"spec\":{\"ports\":[{\"port\":1}]}}");
+    AUTO_REPLY struct reply label =
+        request(*state, "POST", CMS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"a b\":\"c\"}}}");
+    AUTO_REPLY struct reply path =
+        request(*state, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                "{\"metadata\":{\"name\":\"system:all\"}}");
+
+    assert_status(upper, 422);
+    assert_message(upper, "a lowercase RFC 1123 subdomain must consist of");
+    assert_status(none, 422);
+    assert_message(none, "metadata.name: Required value: name or generateName is required");
+    assert_status(service, 422);
+    assert_message(service, "a DNS-1035 label must consist of");
+    assert_status(label, 422);
+    assert_message(label, "metadata.labels: Invalid value: \"a b\": name part must consist of");
+    assert_status(path, 201);
+}
+
+static void unknown_fields_are_warned_of_or_refused(void **state)
+{
+    AUTO_REPLY struct reply strict = deploy(*state, "?fieldValidation=Strict", "\"foo\":1,", "");
+    assert_status(strict, 400);
+    assert_message(strict, "Deployment in version \"v1\" cannot be handled as a Deployment: strict "
+                           "decoding error: unknown field \"spec.foo\"");
+    AUTO_REPLY struct reply warned = deploy(*state, "", "\"foo\":1,", "");
+    assert_status(warned, 201);
+    assert_null(gs_json_get(warned.body, "spec", "foo", NULL));
+    AUTO_REPLY struct reply bad = deploy(*state, "?fieldValidation=Perhaps", "", "");
+    assert_status(bad, 422);
+}
+
+static void wrong_types_are_refused(void **state)
+{
+    AUTO_REPLY struct reply text = deploy(*state, "", "\"replicas\":\"3\",", "");
+    AUTO_REPLY struct reply quantity =
+        deploy(*state, "", "", "\"resources\":{\"limits\":{\"cpu\":\"1x\"}},");
+    AUTO_REPLY struct reply version =
+        request(*state, "POST", PODS, "{\"apiVersion\":\"v2\",\"kind\":\"Pod\"}");
+    AUTO_REPLY struct reply broken = request(*state, "POST", PODS, "{");
+    AUTO_REPLY struct reply list = request(*state, "POST", PODS, "[]");
+
+    assert_status(text, 400);
+    assert_message(text, "cannot be handled as a Deployment: json: cannot unmarshal string into Go "
+                         "struct field DeploymentSpec.spec.replicas of type int32");
+    assert_status(quantity, 400);
+    assert_message(quantity, "quantities must match the regular expression");
+    assert_status(version, 400);
+    assert_message(version, "the API version in the data (v2) does not match the expected API "
+                            "version (v1)");
+    assert_status(broken, 400);
+    assert_status(list, 400);
+}
+
+static void quantities_are_canonical(void **state)
+{
+    AUTO_REPLY struct reply r = request(
+        *state, "POST", PODS,
+        "{\"metadata\":{\"name\":\"p\",\"creationTimestamp\":null},\"spec\":{\"containers\":[{"
+        "\"name\":\"c\",\"image\":\"i\",\"resources\":{\"limits\":{\"cpu\":0.5,\"memory\":"
+        "\"1024Mi\","
+        "\"nvidia.com/gpu\":1}}}]},\"status\":{\"phase\":\"Running\"}}");
+    const json_t *container = json_array_get(gs_json_get(r.body, "spec", "containers", NULL), 0);
+    const json_t *requests = gs_json_get(container, "resources", "requests", NULL);
+
+    assert_status(r, 201);
+    assert_string_equal(gs_json_str(requests, "cpu", NULL), "500m");
+    assert_string_equal(gs_json_str(requests, "memory", NULL), "1Gi");
+    assert_string_equal(gs_json_str(requests, "nvidia.com/gpu", NULL), "1");
+    assert_string_equal(gs_json_str(container, "imagePullPolicy", NULL), "Always");
+    assert_member(r, "Guaranteed", "status", "qosClass");
+    assert_member(r, "Pending", "status", "phase");
+}
+
+static void pods_hardly_change(void **state)
+{
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", PODS,
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\","
+                "\"image\":\"i\"}]}}");
+    AUTO_REPLY struct reply image =
+        request_with(*state, "PATCH", PODS "/p", "application/strategic-merge-patch+json", NULL,
+                     "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"j\"}]}}");
+    AUTO_REPLY struct reply command =
+        request_with(*state, "PATCH", PODS "/p", "application/strategic-merge-patch+json", NULL,
+                     "{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"x\"]}]}}");
+
+    assert_status(image, 200);
+    assert_status(command, 422);
+    assert_message(command, "spec: Forbidden: pod updates may not change fields other than");
+}
+
+static void services_keep_their_addresses(void **state)
+{
+    static const char body[] = "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\","
+                               "\"ports\":[{\"port\":80}],\"selector\":{\"a\":\"b\"}}}";
+    AUTO_REPLY struct reply made = request(*state, "POST", SERVICES, body);
+    assert_status(made, 201);
+    assert_member(made, "None", "spec", "sessionAffinity");
+    assert_int_equal(gs_json_int(json_array_get(gs_json_get(made.body, "spec", "ports", NULL), 0),
+                                 0, "targetPort", NULL),
+                     80);
+    AUTO_REPLY struct reply allocated = request_with(
+        *state, "PATCH", SERVICES "/s", "application/strategic-merge-patch+json", NULL,
+        "{\"spec\":{\"clusterIP\":\"127.96.0.1\",\"ports\":[{\"port\":80,\"nodePort\":30001}]}}");
+    assert_status(allocated, 200);
+    AUTO_REPLY struct reply replaced = request(*state, "PUT", SERVICES "/s", body);
+    assert_status(replaced, 200);
+    assert_member(replaced, "127.96.0.1", "spec", "clusterIP");
+    assert_int_equal(
+        gs_json_int(json_array_get(gs_json_get(replaced.body, "spec", "ports", NULL), 0), 0,
+                    "nodePort", NULL),
+        30001);
+    AUTO_REPLY struct reply moved =
+        request_with(*state, "PATCH", SERVICES "/s", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"clusterIP\":\"127.96.0.2\"}}");
+    assert_status(moved, 422);
+    assert_message(moved, "may not change once set");
+    AUTO_REPLY struct reply inside =
+        request_with(*state, "PATCH", SERVICES "/s", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"type\":\"ClusterIP\"}}");
+    assert_status(inside, 200);
+    assert_null(json_object_get(json_array_get(gs_json_get(inside.body, "spec", "ports", NULL), 0),
+                                "nodePort"));
+}
+
+static void patches_come_in_four_forms(void **state)
+{
+    AUTO_REPLY struct reply made = deploy(*state, "", "", "");
+    AUTO_REPLY struct reply json =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d", "application/json-patch+json", NULL,
+                     "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":4}]");
+    AUTO_REPLY struct reply misfit =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d", "application/json-patch+json", NULL,
+                     "[{\"op\":\"test\",\"path\":\"/spec/replicas\",\"value\":5}]");
+    AUTO_REPLY struct reply unknown =
+        request_with(*state, "PATCH", DEPLOYMENTS "/d", "text/plain", NULL, "replicas: 5");
+    AUTO_REPLY struct reply custom = request_with(
+        *state, "PATCH", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors/m",
+        "application/apply-patch+yaml", NULL,
+        "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m}\n"
+        "spec: {endpoints: [{port: a}]}\n");
+    AUTO_REPLY struct reply strategic = request_with(
+        *state, "PATCH", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors/m",
+        "application/strategic-merge-patch+json", NULL, "{\"spec\":{}}");
+
+    assert_status(made, 201);
+    assert_status(json, 200);
+    assert_number(json, 4, "spec", "replicas");
+    assert_status(misfit, 422);
+    assert_status(unknown, 415);
+    assert_status(custom, 201);
+    assert_status(strategic, 415);
+    AUTO_REPLY struct reply applied = request_with(
+        *state, "PATCH", DEPLOYMENTS "/d?fieldManager=me", "application/apply-patch+yaml", NULL,
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 6}\n");
+    assert_status(applied, 200);
+    assert_number(applied, 6, "spec", "replicas");
+}
+
+static void yaml_bodies_are_read(void **state)
+{
+    AUTO_REPLY struct reply r =
+        request_with(*state, "POST", CMS, "application/yaml", NULL,
+                     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: yaml\ndata:\n  a: b\n");
+    AUTO_REPLY struct reply bad =
+        request_with(*state, "POST", CMS, "application/yaml", NULL, "a: b: c\n");
+
+    assert_status(r, 201);
+    assert_member(r, "b", "data", "a");
+    assert_status(bad, 400);
+}
+
+// As kubectl 1.32 sends `kubectl create deployment web0 --image=nginx --replicas=0`.
+static void protobuf_bodies_are_read(void **state)
+{
+    static const unsigned char body[] =
+        "k8s\0\x0a\x15\x0a\x07"
+        "apps/v1\x12\x0a"
+        "Deployment\x12\x57\x0a\x17\x0a\x04web0\x12\x00\x42\x00Z\x0b\x0a\x03"
+        "app\x12\x04web0\x12\x3c\x08\x00\x12\x0d\x0a\x0b\x0a\x03"
+        "app\x12\x04web0\x1a\x25\x0a\x0f\x0a\x00Z\x0b\x0a\x03"
+        "app\x12\x04web0\x12\x12\x12\x0e\x0a\x05nginx\x12\x05nginx\x1a\x00"
+        "\x22\x02\x0a\x00";
+    struct harness *h = *state;
+    struct reply r = {0};
+    const struct http_callbacks cb = {.on_done = reply_done};
+    struct gs_slice whole = gs_slice_make(body, sizeof body - 1);
+
+    for (size_t cut = 0; cut <= whole.len; cut++) {
+        reply_finish(&r);
+        http_send(h->client,
+                  &(struct http_call){.method = "POST",
+                                      .path = DEPLOYMENTS "?fieldValidation=Strict",
+                                      .content_type = "application/vnd.kubernetes.protobuf",
+                                      .body = gs_slice_make(whole.data, cut)},
+                  &cb, &r);
+        while (!r.done)
+            uv_run(&h->loop, UV_RUN_ONCE);
+        if (cut < whole.len)
+            assert_true(r.status == 400 || r.status == 422 || r.status == 415);
+    }
+    assert_status(r, 201);
+    assert_member(r, "web0", "metadata", "name");
+    assert_number(r, 0, "spec", "replicas");
+    assert_member(r, "Always", "spec", "template", "spec", "restartPolicy");
+    assert_member(r, "RollingUpdate", "spec", "strategy", "type");
+    reply_finish(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_follow_rules, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_fields_are_warned_of_or_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(wrong_types_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(quantities_are_canonical, setup, teardown),
+        cmocka_unit_test_setup_teardown(pods_hardly_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(services_keep_their_addresses, setup, teardown),
+        cmocka_unit_test_setup_teardown(patches_come_in_four_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(yaml_bodies_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(protobuf_bodies_are_read, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,6 +11,7 @@
 
 #define EVENT_TTL_MS ((int64_t)3600 * 1000) // kube-apiserver's --event-ttl
 #define MAX_EVENTS   5000
+#define KEPT_EVENTS  4500 // when there were too many
 
 static size_t bucket_of(const char *plural)
 {
@@ -142,7 +143,7 @@ void api_sweep_events(struct local_api *api)
 {
     size_t bucket = bucket_of("events");
     size_t n = store_len(api->store, bucket);
-    size_t surplus = n > MAX_EVENTS ? n - MAX_EVENTS : 0;
+    size_t surplus = n > MAX_EVENTS ? n - KEPT_EVENTS : 0;
     int64_t limit = gs_unix_ms() - EVENT_TTL_MS;
     struct aged *events = gs_alloc_array(n + 1, sizeof *events);
 
@@ -159,4 +160,12 @@ void api_sweep_events(struct local_api *api)
         free(events[i].name);
     }
     free(events);
+}
+
+void api_bound_events(const struct api_request *r)
+{
+    size_t bucket = bucket_of("events");
+
+    if (local_resource_bucket(r->res) == bucket && store_len(r->api->store, bucket) > MAX_EVENTS)
+        api_sweep_events(r->api);
 }

@@ -151,4 +151,7 @@ void api_now(json_t *obj, const char *key); // sets a metav1.Time of now
 // --- api_notices.c: what the server itself writes ---
 void api_make_base_objects(struct local_api *api);
 void api_notice_inert(const struct api_request *r, const json_t *obj);
+// Removes events that are too old, and the oldest when there are too many.
 void api_sweep_events(struct local_api *api);
+// After a creation: a burst of events must not fill the store.
+void api_bound_events(const struct api_request *r);

@@ -109,6 +109,7 @@ static json_t *create_and_reply(const struct api_request *r, json_t *obj)
         return status;
     if (local_resource_has(r->res, LOCAL_R_INERT))
         api_notice_inert(r, stored);
+    api_bound_events(r);
     api_reply_object(r, 201, stored);
     return NULL;
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the measuring programs share: child processes, their CPU time and memory, a scratch folder,
+// figures. A benchmark that cannot go on ends the program with a sentence and exit code 1.
+#pragma once
+
+#include "base/error.h"
+#include "base/option.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+_Noreturn void bench_fail(const char *fmt, ...) GS_PRINTF(1, 2);
+void bench_check(struct gs_error *err); // takes the error; ends the program when there is one
+
+// Parses the flags and runs it; the result is main's.
+int bench_main(const struct gs_verb *verb, int argc, char **argv);
+
+// Registers clean-up on exit and on SIGINT and SIGTERM: children are stopped, the folder removed.
+void bench_begin(void);
+const char *bench_dir(void); // scratch folder, absolute
+
+// Output of the child goes to bench_dir()/LOG. argv[0] is the program.
+pid_t bench_start(const char *log, const char *const *argv);
+// Waits until its output has this text and returns what follows it, up to the end of the line.
+char *bench_wait_for_text(pid_t pid, const char *text) GS_MUST_USE;
+void bench_stop(pid_t pid);          // SIGTERM, SIGKILL after ten seconds
+void bench_check_running(pid_t pid); // ends the program, showing the log, when it has ended
+uint16_t bench_free_port(void);      // of 127.0.0.1; free a moment ago
+void bench_sleep(int64_t ns);
+
+int64_t bench_cpu_ns(pid_t pid); // CPU time used by the threads that the process has now
+
+struct bench_memory {
+    int64_t rss_kib, pss_kib, private_kib;
+};
+struct bench_memory bench_memory(pid_t pid);
+
+// Fills up to max children of the process and returns how many there are.
+size_t bench_children(pid_t parent, pid_t *ret, size_t max);
+// Whether the first argument of the process is this word: "exporter", "pod-shim".
+bool bench_is_verb(pid_t pid, const char *verb);
+
+struct bench_series {
+    double *items;
+    size_t len, cap;
+};
+void bench_add(struct bench_series *s, double value);
+double bench_percentile(struct bench_series *s,
+                        double percent); // nearest rank; sorts; NAN if empty
+void bench_series_finish(struct bench_series *s);
+
+// "met" or "MISSED".
+const char *bench_verdict(bool met);

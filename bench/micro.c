@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Throughput of the parts that run most often: exporter page, parser, decisions, metrics API.
+#include "micro.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+struct options {
+    double seconds;
+    bool serve;
+};
+
+static double thread_cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double micro_time(double seconds, void (*fn)(void *arg), void *arg)
+{
+    struct bench_series rounds = {0};
+    double round = seconds / 20;
+    fn(arg); // memory and caches as they are later
+    for (double start = thread_cpu_s(); thread_cpu_s() - start < seconds;) {
+        double from = thread_cpu_s(), now = from;
+        size_t n = 0;
+        for (; now - from < round; n++, now = thread_cpu_s())
+            fn(arg);
+        bench_add(&rounds, (now - from) / (double)n);
+    }
+    double median = bench_percentile(&rounds, 50);
+    bench_series_finish(&rounds);
+    return median;
+}
+
+void micro_row(const char *what, const char *figure, const char *bar, bool met)
+{
+    printf("  %-58s %-46s", what, figure);
+    if (bar)
+        printf(" %s: %s", bar, bench_verdict(met));
+    putchar('\n');
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const struct options *o = opts;
+    (void)argc, (void)ret_exit;
+    if (o->serve)
+        micro_adapter_serve();
+    bench_begin();
+    printf("Throughput (medians; CPU time of one thread, where not said otherwise)\n");
+    micro_text(o->seconds);
+    micro_hpa(o->seconds);
+    micro_adapter(o->seconds, "/proc/self/exe");
+    return NULL;
+}
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct gs_opt rows[] = {
+    {.name = "seconds",
+     .arg = "N",
+     .def = "3",
+     .type = GS_OPT_DOUBLE,
+     AT(seconds),
+     .help = "Time for each line."},
+    {.name = "serve-adapter",
+     .type = GS_OPT_BOOL,
+     AT(serve),
+     .help = "Serve the custom metrics API that is measured, until killed."},
+    {0},
+};
+
+int main(int argc, char **argv)
+{
+    const struct gs_verb verb = {.name = "micro",
+                                 .summary = "Measure the throughput of the parts.",
+                                 .opts = rows,
+                                 .opts_size = sizeof(struct options),
+                                 .run = run};
+    return bench_main(&verb, argc, argv);
+}

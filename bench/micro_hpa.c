@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decisions of many autoscalers in turn, each with its own history, values that move and windows
+// that hold.
+#include "micro.h"
+
+#include "base/mem.h"
+#include "hpa/convert.h"
+#include "hpa/hpa.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DECISIONS_BAR 10000.0
+
+enum { SCALERS = 500, MAX_PODS = 100 };
+
+static const char manifest[] =
+    "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\","
+    "\"metadata\":{\"name\":\"intent-api\",\"namespace\":\"default\",\"uid\":\"1\"},"
+    "\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\","
+    "\"name\":\"intent-api\"},\"minReplicas\":1,\"maxReplicas\":200,\"metrics\":[{\"type\":"
+    "\"Pods\",\"pods\":{\"metric\":{\"name\":\"DCGM_CUSTOM_PROCESS_SM_UTIL\"},\"target\":{"
+    "\"type\":\"AverageValue\",\"averageValue\":\"20\"}}}],\"behavior\":{\"scaleUp\":{"
+    "\"stabilizationWindowSeconds\":60},\"scaleDown\":{\"stabilizationWindowSeconds\":300}}}}";
+
+struct scalers {
+    struct hpa_spec spec;
+    struct hpa_history *histories[SCALERS];
+    struct hpa_pod pods[MAX_PODS];
+    struct hpa_sample samples[MAX_PODS];
+    char names[MAX_PODS][48];
+    struct hpa_metric_observation metric;
+    struct hpa_observation obs;
+    struct hpa_config cfg;
+    int64_t now_ms;
+    size_t next, rescales;
+};
+
+static void make_pods(struct scalers *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        snprintf(s->names[i], sizeof(s->names[i]), "intent-api-6d5f9c7b8-%04zu", i);
+        s->pods[i] = (struct hpa_pod){.name = s->names[i],
+                                      .phase = HPA_POD_RUNNING,
+                                      .ready = HPA_TRUE,
+                                      .ready_transition_ms = s->now_ms - 3500000,
+                                      .has_start_time = true,
+                                      .start_time_ms = s->now_ms - 3600000};
+        s->samples[i].pod = s->names[i];
+    }
+    s->metric = (struct hpa_metric_observation){.samples = s->samples, .n_samples = n};
+    s->obs = (struct hpa_observation){.scale_found = true,
+                                      .spec_replicas = (int32_t)n,
+                                      .status_replicas = (int32_t)n,
+                                      .selector = "app=intent-api",
+                                      .pods = s->pods,
+                                      .n_pods = n,
+                                      .metrics = &s->metric};
+}
+
+static void decide(void *arg)
+{
+    struct scalers *s = arg;
+    if (s->next == SCALERS) {
+        s->next = 0;
+        s->now_ms += 15000;
+    }
+    // Between idle and twice the target, slowly, so that both windows and the tolerance matter.
+    double wave = 20 + 20 * sin((double)s->now_ms / 200000 + (double)s->next);
+    for (size_t i = 0; i < s->obs.n_pods; i++) {
+        s->samples[i].value = (int64_t)(wave * 1000) + (int64_t)i;
+        s->samples[i].timestamp_ms = s->now_ms;
+    }
+    struct hpa_decision d = {0};
+    hpa_decide(&s->spec, &s->obs, &s->cfg, s->histories[s->next], s->now_ms, &d);
+    if (d.outcome != HPA_OUTCOME_COMPUTED)
+        bench_fail("a decision was not computed: %s", d.reason ? d.reason : "");
+    if (d.rescale) {
+        hpa_history_scaled(s->histories[s->next], &s->spec, d.current, d.desired, s->now_ms);
+        s->rescales++;
+    }
+    hpa_decision_finish(&d);
+    s->next++;
+}
+
+static void measure(double seconds, size_t n_pods)
+{
+    struct scalers *s = gs_alloc(sizeof(*s));
+    json_t *object = NULL;
+    s->cfg = hpa_config_default();
+    s->now_ms = 1700000000000;
+    bench_check(gs_json_parse(gs_slice_of(manifest), true, &object));
+    hpa_default(object);
+    bench_check(hpa_spec_parse(object, &s->spec));
+    for (size_t i = 0; i < SCALERS; i++)
+        s->histories[i] = hpa_history_new();
+    make_pods(s, n_pods);
+    double per_second = 1 / micro_time(seconds, decide, s);
+    char what[80], figure[80];
+    snprintf(what, sizeof(what), "autoscaler: decisions, %d HPAs of %zu pods", SCALERS, n_pods);
+    snprintf(figure, sizeof(figure), "%.0f a second, %.1f µs each", per_second, 1e6 / per_second);
+    micro_row(what, figure, "10,000", per_second >= DECISIONS_BAR);
+    if (!s->rescales)
+        bench_fail("no decision of the benchmark scaled anything");
+    for (size_t i = 0; i < SCALERS; i++)
+        hpa_history_free(s->histories[i]);
+    hpa_spec_finish(&s->spec);
+    json_decref(object);
+    free(s);
+}
+
+void micro_hpa(double seconds)
+{
+    measure(seconds, 10);
+    measure(seconds, MAX_PODS);
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time from a step in the load of a GPU to the changed value in the custom metrics API and to the
+// changed spec.replicas, on a whole `gpuscale up` seen from outside, through its API.
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/option.h"
+#include "bench.h"
+#include "codec/json.h"
+#include "kube/cache.h"
+#include "kube/kubeconfig.h"
+#include "kube/object.h"
+#include "kube/quantity.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define METRIC         "DCGM_CUSTOM_PROCESS_SM_UTIL"
+#define VALUES         "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/*/" METRIC
+#define STEP_PERCENT   90
+#define HALF_OF_STEP   (STEP_PERCENT / 2.0)
+#define POLL_MS        10
+#define START_WAIT_NS  (60 * GS_NS_PER_SEC)
+#define STEP_WAIT_NS   (30 * GS_NS_PER_SEC)
+#define VALUE_TARGET_S 2.0
+#define SCALE_TARGET_S 4.0
+
+// The HPA's target is half of the step, so that it does not scale before the value has visibly
+// changed. Its behavior holds nothing back: each step starts from one replica without any wait.
+static const char manifest[] =
+    "apiVersion: apps/v1\n"
+    "kind: Deployment\n"
+    "metadata: {name: bench}\n"
+    "spec:\n"
+    "  replicas: 1\n"
+    "  selector: {matchLabels: {app: bench}}\n"
+    "  template:\n"
+    "    metadata: {labels: {app: bench}}\n"
+    "    spec:\n"
+    "      terminationGracePeriodSeconds: 1\n"
+    "      containers:\n"
+    "      - name: load\n"
+    "        image: bench:1\n"
+    "        resources: {limits: {nvidia.com/gpu: 1}}\n"
+    "---\n"
+    "apiVersion: autoscaling/v2\n"
+    "kind: HorizontalPodAutoscaler\n"
+    "metadata: {name: bench}\n"
+    "spec:\n"
+    "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: bench}\n"
+    "  minReplicas: 1\n"
+    "  maxReplicas: 4\n"
+    "  metrics:\n"
+    "  - type: Pods\n"
+    "    pods:\n"
+    "      metric: {name: " METRIC "}\n"
+    "      target: {type: AverageValue, averageValue: 45}\n"
+    "  behavior:\n"
+    "    scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 4, "
+    "periodSeconds: 1}]}\n"
+    "    scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 100, "
+    "periodSeconds: 1}]}\n";
+
+struct options {
+    const char *gpuscale, *workload, *sync_period;
+    int64_t steps;
+    bool verbose;
+};
+
+struct reaction {
+    uv_loop_t loop;
+    uv_timer_t poll;
+    pid_t up;
+    struct http_client *http;
+    struct kube_client *client;
+    struct kube_cache *deployments, *pods;
+    _Atomic uint32_t *percent; // shared with the pods
+    bool polling;
+    size_t n_values;                     // in the last reply
+    double value;                        // the highest in it
+    int64_t step_ns, value_ns, scale_ns; // 0: not yet
+    struct bench_series value_s, scale_s;
+};
+
+// --- what is seen ---
+
+static double highest(const json_t *items)
+{
+    double max = -1;
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item) {
+        int64_t milli = 0;
+        GS_AUTO_ERROR struct gs_error *err =
+            kube_quantity_parse_milli(gs_slice_of(gs_json_str(item, "value", NULL)), &milli);
+        if (!err && (double)milli / 1000 > max)
+            max = (double)milli / 1000;
+    }
+    return max;
+}
+
+static void on_values(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct reaction *r = arg;
+    (void)status; // 404 until the first pod runs
+    gs_error_free(err);
+    const json_t *items = json_object_get(body, "items");
+    r->n_values = json_array_size(items);
+    r->value = highest(items);
+    if (r->step_ns && !r->value_ns && r->value > HALF_OF_STEP)
+        r->value_ns = gs_mono_ns();
+    r->polling = false;
+}
+
+static void on_poll(uv_timer_t *t)
+{
+    struct reaction *r = t->data;
+    if (r->polling)
+        return;
+    r->polling = true;
+    kube_raw_get(r->client, VALUES, on_values, r);
+}
+
+static int64_t replicas(const json_t *deployment)
+{
+    return gs_json_int(deployment, 0, "spec", "replicas", NULL);
+}
+
+static void on_deployment(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct reaction *r = arg;
+    if (r->step_ns && !r->scale_ns && replicas(new_obj) > replicas(old_obj))
+        r->scale_ns = gs_mono_ns();
+}
+
+static bool is_idle(const struct reaction *r)
+{
+    const json_t *d = kube_cache_get(r->deployments, "default", "bench");
+    return replicas(d) == 1 && gs_json_int(d, 0, "status", "readyReplicas", NULL) == 1 &&
+           kube_cache_len(r->pods) == 1 && r->n_values == 1 && r->value < 1;
+}
+
+static bool has_reacted(const struct reaction *r)
+{
+    return r->value_ns && r->scale_ns;
+}
+
+// --- steps ---
+
+static void set_load(struct reaction *r, uint32_t percent)
+{
+    atomic_store(r->percent, percent);
+    syscall(SYS_futex, r->percent, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool wait_for(struct reaction *r, bool (*condition)(const struct reaction *r),
+                     int64_t wait_ns)
+{
+    int64_t deadline = gs_mono_ns() + wait_ns;
+    while (!condition(r) && gs_mono_ns() < deadline)
+        uv_run(&r->loop, UV_RUN_ONCE);
+    bench_check_running(r->up);
+    return condition(r);
+}
+
+static void run_for(struct reaction *r, int64_t ns)
+{
+    for (int64_t end = gs_mono_ns() + ns; gs_mono_ns() < end;)
+        uv_run(&r->loop, UV_RUN_ONCE);
+}
+
+// All programs in the chain tick once a second: the steps are spread evenly over the phase.
+static int64_t phase_ns(int64_t i)
+{
+    double golden = (double)i * 0.6180339887498949;
+    return (int64_t)((golden - floor(golden)) * (double)GS_NS_PER_SEC);
+}
+
+static void step(struct reaction *r, const struct options *o, int64_t i)
+{
+    do {
+        if (!wait_for(r, is_idle, STEP_WAIT_NS))
+            bench_fail("step %d: the deployment does not come to rest at one replica", (int)i + 1);
+        run_for(r, GS_NS_PER_SEC / 2 + phase_ns(i));
+    } while (!is_idle(r));
+    r->value_ns = r->scale_ns = 0;
+    r->step_ns = gs_mono_ns();
+    set_load(r, STEP_PERCENT);
+    if (!wait_for(r, has_reacted, STEP_WAIT_NS))
+        bench_fail("step %d: no reaction within %d s", (int)i + 1,
+                   (int)(STEP_WAIT_NS / GS_NS_PER_SEC));
+    double value_s = (double)(r->value_ns - r->step_ns) / 1e9;
+    double scale_s = (double)(r->scale_ns - r->step_ns) / 1e9;
+    set_load(r, 0);
+    r->step_ns = 0;
+    bench_add(&r->value_s, value_s);
+    bench_add(&r->scale_s, scale_s);
+    if (o->verbose)
+        printf("  step %2d: value after %.3f s, replicas after %.3f s\n", (int)i + 1, value_s,
+               scale_s);
+}
+
+// --- start and end ---
+
+static void make_shared_word(struct reaction *r, const char *path)
+{
+    GS_AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(*r->percent)) < 0)
+        bench_fail("cannot make %s", path);
+    r->percent = mmap(NULL, sizeof(*r->percent), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (r->percent == MAP_FAILED)
+        bench_fail("cannot map %s", path);
+}
+
+static void start_up(struct reaction *r, const struct options *o, const char *data)
+{
+    GS_AUTO_FREE char *word = gs_format("%s/percent", bench_dir());
+    GS_AUTO_FREE char *file = gs_format("%s/bench.yaml", bench_dir());
+    GS_AUTO_FREE char *image = gs_format("bench:*=%s %s", o->workload, word);
+    make_shared_word(r, word);
+    bench_check(gs_file_write_atomic(file, 0600, gs_slice_of(manifest)));
+    const char *const argv[] = {o->gpuscale,
+                                "up",
+                                "--gpus",
+                                "8xA100-SXM4-80GB",
+                                "--data-dir",
+                                data,
+                                "--api-port",
+                                "0",
+                                "--exporter-port",
+                                "0",
+                                "--filename",
+                                file,
+                                "--image",
+                                image,
+                                "--horizontal-pod-autoscaler-sync-period",
+                                o->sync_period,
+                                NULL};
+    r->up = bench_start("up.log", argv);
+}
+
+static void wait_for_kubeconfig(struct reaction *r, const char *path, struct kube_config *ret)
+{
+    int64_t deadline = gs_mono_ns() + START_WAIT_NS;
+    for (;;) {
+        GS_AUTO_ERROR struct gs_error *err = kube_config_load(path, NULL, ret);
+        if (!err)
+            return;
+        if (gs_mono_ns() > deadline)
+            bench_fail("%s", gs_error_message(err));
+        bench_check_running(r->up);
+        bench_sleep(50 * GS_NS_PER_MS);
+    }
+}
+
+static void connect_api(struct reaction *r, const char *data)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/kubeconfig", data);
+    struct kube_config k = {0};
+    wait_for_kubeconfig(r, path, &k);
+    const struct http_client_config cfg = {.base_url = k.server,
+                                           .ca_pem = k.ca_pem,
+                                           .cert_pem = k.client_cert_pem,
+                                           .key_pem = k.client_key_pem,
+                                           .bearer_token = k.token,
+                                           .insecure = k.insecure};
+    bench_check(http_client_new_curl(&r->loop, &cfg, &r->http));
+    kube_config_finish(&k);
+    r->client = kube_client_new(r->http);
+    r->deployments = kube_cache_new(&r->loop, r->client, KUBE_DEPLOYMENTS, "default", NULL);
+    r->pods = kube_cache_new(&r->loop, r->client, KUBE_PODS, "default", NULL);
+    kube_cache_add_handlers(r->deployments,
+                            &(struct kube_cache_handlers){.on_change = on_deployment, .arg = r});
+    kube_cache_start(r->deployments);
+    kube_cache_start(r->pods);
+    uv_timer_init(&r->loop, &r->poll);
+    r->poll.data = r;
+    uv_timer_start(&r->poll, on_poll, 0, POLL_MS);
+}
+
+static void finish(struct reaction *r)
+{
+    uv_close((uv_handle_t *)&r->poll, NULL);
+    kube_cache_free(r->deployments);
+    kube_cache_free(r->pods);
+    kube_client_free(r->client);
+    http_client_free(r->http);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    munmap(r->percent, sizeof(*r->percent));
+    bench_series_finish(&r->value_s);
+    bench_series_finish(&r->scale_s);
+}
+
+// --- result ---
+
+static void print_row(const char *what, struct bench_series *s, double target_s)
+{
+    static const double percents[] = {0, 50, 90, 99, 100};
+    printf("  %-48s", what);
+    for (size_t i = 0; i < GS_ARRAY_LEN(percents); i++)
+        printf(" %6.2f", bench_percentile(s, percents[i]));
+    printf("   %.0f s at p99: %s\n", target_s, bench_verdict(bench_percentile(s, 99) <= target_s));
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const struct options *o = opts;
+    (void)argc, (void)argv, (void)ret_exit;
+    struct reaction r = {.value = -1};
+    bench_begin();
+    GS_AUTO_FREE char *data = gs_format("%s/data", bench_dir());
+    uv_loop_init(&r.loop);
+    start_up(&r, o, data);
+    connect_api(&r, data);
+    if (!wait_for(&r, is_idle, START_WAIT_NS))
+        bench_fail("the deployment has not become ready");
+    printf(
+        "Reaction to a step of GPU load from 0 to %d %%, autoscaler every %s (seconds, %d steps; "
+        "SIMULATED GPUs)\n",
+        STEP_PERCENT, o->sync_period, (int)o->steps);
+    for (int64_t i = 0; i < o->steps; i++)
+        step(&r, o, i);
+    printf("  %-48s %6s %6s %6s %6s %6s   %s\n", "step until", "min", "p50", "p90", "p99", "max",
+           "target");
+    print_row("more than half of it is in the custom metrics API", &r.value_s, VALUE_TARGET_S);
+    print_row("spec.replicas has changed", &r.scale_s, SCALE_TARGET_S);
+    bench_stop(r.up);
+    finish(&r);
+    return NULL;
+}
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct gs_opt rows[] = {
+    {.name = "gpuscale",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(gpuscale),
+     .help = "The program to measure, as an absolute path."},
+    {.name = "workload",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(workload),
+     .help = "bench/workload of the build folder, as an absolute path."},
+    {.name = "steps",
+     .arg = "N",
+     .def = "20",
+     .type = GS_OPT_INT,
+     .min = 1,
+     .max = 100000,
+     AT(steps),
+     .help = "How many steps of load."},
+    {.name = "sync-period",
+     .arg = "DURATION",
+     .def = "1s",
+     .type = GS_OPT_STRING,
+     AT(sync_period),
+     .help = "The autoscaler's sync period."},
+    {.name = "verbose", .type = GS_OPT_BOOL, AT(verbose), .help = "Print every step."},
+    {0},
+};
+
+int main(int argc, char **argv)
+{
+    const struct gs_verb verb = {.name = "reaction",
+                                 .summary = "Measure the reaction to a step of GPU load.",
+                                 .opts = rows,
+                                 .opts_size = sizeof(struct options),
+                                 .run = run};
+    return bench_main(&verb, argc, argv);
+}

@@ -49,14 +49,19 @@ void gs_buf_add_char(struct gs_buf *b, char c)
     gs_buf_add(b, &c, 1);
 }
 
+// Into the room that there is, which mostly suffices; else once more when the length is known.
 void gs_buf_vaddf(struct gs_buf *b, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    size_t room = b->cap - b->len;
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
     if (n >= 0 && reserve(b, (size_t)n)) {
-        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        if ((size_t)n >= room)
+            vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
+    } else if (room) {
+        b->data[b->len] = '\0';
     }
     va_end(again);
 }

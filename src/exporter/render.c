@@ -11,8 +11,9 @@ struct entity {
     const struct gpu_device *device;
     const struct gpu_instance *instance; // NULL: the GPU itself
     const struct device_holders *holders;
-    struct gs_buf labels; // up to DCGM_FI_DRIVER_VERSION
     const struct device_holder *exclusive;
+    struct gs_buf labels;     // up to DCGM_FI_DRIVER_VERSION
+    struct gs_buf all_labels; // and whose it is: made once, since twenty lines have the same
 };
 
 struct entities {
@@ -32,9 +33,10 @@ static void add_label(struct gs_buf *b, const char *name, const char *value)
 
 static void add_label_u64(struct gs_buf *b, const char *name, const char *prefix, uint64_t value)
 {
-    char text[48];
-    snprintf(text, sizeof(text), "%s%" PRIu64, prefix, value);
-    add_label(b, name, text);
+    add_label(b, name, prefix);
+    b->len--; // the closing quote
+    gs_buf_add_u64(b, value);
+    gs_buf_add_char(b, '"');
 }
 
 static void add_label_if(struct gs_buf *b, const char *name, const char *value)
@@ -61,55 +63,6 @@ static void add_entity_labels(const struct render_names *names, const char *driv
     add_label_if(&e->labels, "DCGM_FI_DRIVER_VERSION", driver_version);
 }
 
-static void add_entity(const struct render_names *names, const struct gpu_snapshot *g,
-                       const struct device_map *map, const struct gpu_device *d,
-                       const struct gpu_instance *instance, struct entities *list)
-{
-    gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
-    struct entity *e = &list->items[list->len++];
-    *e = (struct entity){.device = d, .instance = instance};
-    e->holders = device_map_find(map, d, instance);
-    // Of a shared GPU the device's values are nobody's in particular: the last of several pods
-    // would win, and change with every kubelet reply. The per-process families tell who does what.
-    e->exclusive = device_holders_exclusive(e->holders);
-    add_entity_labels(names, g->driver_version, e);
-}
-
-// As dcgm-exporter's default: the MIG devices of a GPU, or the GPU when it has none.
-static void list_entities(const struct render_names *names, const struct gpu_snapshot *g,
-                          const struct device_map *map, struct entities *list)
-{
-    for (size_t i = 0; i < g->n_devices; i++) {
-        const struct gpu_device *d = &g->devices[i];
-        for (size_t k = 0; k < d->n_instances; k++)
-            add_entity(names, g, map, d, &d->instances[k], list);
-        if (!d->n_instances)
-            add_entity(names, g, map, d, NULL, list);
-    }
-}
-
-static void entities_finish(struct entities *list)
-{
-    for (size_t i = 0; i < list->len; i++)
-        gs_buf_finish(&list->items[i].labels);
-    free(list->items);
-}
-
-// --- families of DCGM ---
-
-static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
-{
-    if (e->instance && !e->device->lost) {
-        if (f == GPU_F_FB_FREE)
-            return e->instance->fb_free;
-        if (f == GPU_F_FB_USED)
-            return e->instance->fb_used;
-        if (f == GPU_F_FB_RESERVED)
-            return e->instance->fb_reserved;
-    }
-    return e->device->fields[f];
-}
-
 // Behind the device's labels, sorted by name.
 static void add_attributes(const struct entity *e, const char *xid_code, const char *xid_text,
                            struct gs_buf *out)
@@ -133,21 +86,84 @@ static void add_attributes(const struct entity *e, const char *xid_code, const c
     gs_buf_finish(&tail);
 }
 
+static void add_entity(const struct render_names *names, const struct gpu_snapshot *g,
+                       const struct device_map *map, const struct gpu_device *d,
+                       const struct gpu_instance *instance, struct entities *list)
+{
+    gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
+    struct entity *e = &list->items[list->len++];
+    *e = (struct entity){.device = d, .instance = instance};
+    e->holders = device_map_find(map, d, instance);
+    // Of a shared GPU the device's values are nobody's in particular: the last of several pods
+    // would win, and change with every kubelet reply. The per-process families tell who does what.
+    e->exclusive = device_holders_exclusive(e->holders);
+    add_entity_labels(names, g->driver_version, e);
+    gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
+    add_attributes(e, NULL, NULL, &e->all_labels);
+}
+
+// As dcgm-exporter's default: the MIG devices of a GPU, or the GPU when it has none.
+static void list_entities(const struct render_names *names, const struct gpu_snapshot *g,
+                          const struct device_map *map, struct entities *list)
+{
+    for (size_t i = 0; i < g->n_devices; i++) {
+        const struct gpu_device *d = &g->devices[i];
+        for (size_t k = 0; k < d->n_instances; k++)
+            add_entity(names, g, map, d, &d->instances[k], list);
+        if (!d->n_instances)
+            add_entity(names, g, map, d, NULL, list);
+    }
+}
+
+static void entities_finish(struct entities *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        gs_buf_finish(&list->items[i].labels);
+        gs_buf_finish(&list->items[i].all_labels);
+    }
+    free(list->items);
+}
+
+// --- families of DCGM ---
+
+static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
+{
+    if (e->instance && !e->device->lost) {
+        if (f == GPU_F_FB_FREE)
+            return e->instance->fb_free;
+        if (f == GPU_F_FB_USED)
+            return e->instance->fb_used;
+        if (f == GPU_F_FB_RESERVED)
+            return e->instance->fb_reserved;
+    }
+    return e->device->fields[f];
+}
+
+static void add_xid_labels(const struct entity *e, int64_t xid, struct gs_buf *out)
+{
+    char code[24];
+    snprintf(code, sizeof(code), "%" PRId64, xid);
+    gs_buf_add_slice(out, gs_buf_slice(&e->labels));
+    add_attributes(e, code, render_xid_text(xid), out);
+}
+
 static void write_field(const struct entity *e, enum gpu_field f, struct gpu_value v,
                         struct gs_buf *out)
 {
-    gs_buf_addf(out, "%s{", gpu_field_name(f));
-    gs_buf_add_slice(out, gs_buf_slice(&e->labels));
-    char code[24];
-    snprintf(code, sizeof(code), "%" PRId64, v.is_double ? 0 : v.i);
+    gs_buf_add_str(out, gpu_field_name(f));
+    gs_buf_add_char(out, '{');
     if (f == GPU_F_XID_ERRORS)
-        add_attributes(e, code, render_xid_text(v.i), out);
+        add_xid_labels(e, v.i, out);
     else
-        add_attributes(e, NULL, NULL, out);
+        gs_buf_add_slice(out, gs_buf_slice(&e->all_labels));
+    gs_buf_add(out, "} ", 2);
     if (v.is_double)
-        gs_buf_addf(out, "} %f\n", v.d);
+        gs_buf_addf(out, "%f", v.d);
+    else if (v.i < 0)
+        gs_buf_addf(out, "%" PRId64, v.i);
     else
-        gs_buf_addf(out, "} %s\n", code);
+        gs_buf_add_u64(out, (uint64_t)v.i);
+    gs_buf_add_char(out, '\n');
 }
 
 static void write_family(const struct entities *list, enum gpu_field f, struct gs_buf *out)

@@ -43,9 +43,15 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value)
 void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_type type,
                           const char *help)
 {
-    gs_buf_addf(out, "# HELP %s ", name);
+    gs_buf_add_str(out, "# HELP ");
+    gs_buf_add_str(out, name);
+    gs_buf_add_char(out, ' ');
     add_escaped(out, gs_slice_of(help), false);
-    gs_buf_addf(out, "\n# TYPE %s %s\n", name, type_word(type));
+    gs_buf_add_str(out, "\n# TYPE ");
+    gs_buf_add_str(out, name);
+    gs_buf_add_char(out, ' ');
+    gs_buf_add_str(out, type_word(type));
+    gs_buf_add_char(out, '\n');
 }
 
 void metrics_write_sample(struct gs_buf *out, const char *name, const struct metrics_label *labels,

@@ -18,7 +18,8 @@ kubectl create -f "$files/bert-intent-detection.yaml"
 wait_for 30 "one pod is ready" pods_ready $deployment 1
 wait_for 10 "the service has an address" test -n "$(service_address $deployment-svc)"
 url=http://$(service_address $deployment-svc)
-[ "$(curl -sS "$url/predict?query=Music")" = PlayMusic ] || fail "curl $url/predict?query=Music"
+# The guide's Deployment has no readiness probe: the pod counts as ready before it listens.
+wait_for 20 "curl $url/predict?query=Music" sh -c "[ \"\$(curl -sS '$url/predict?query=Music')\" = PlayMusic ]"
 
 pod_value() {
     kubectl get --raw "/apis/custom.metrics.k8s.io/$1/namespaces/default/pods/%2A/$metric?labelSelector=app%3D$deployment" |

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "local/table.h"
+#include "local/api/table.h"
 
 static int64_t now_ms;
 

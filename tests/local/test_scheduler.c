@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster_harness.h"
-#include "local/fit.h"
+#include "local/loops/fit.h"
 #include "local/scheduler.h"
 
 static const char *const slices[] = {"GPU-a::0", "GPU-a::1", "GPU-b::0", "GPU-b::1"};

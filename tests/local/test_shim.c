@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervisor process with real processes below it.
-#include "local/shim.h"
+#include "local/kubelet/shim.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "local/proctree.h"
-#include "local/shim_log.h"
+#include "local/kubelet/proctree.h"
+#include "local/kubelet/shim_log.h"
 
 #include <errno.h>
 #include <setjmp.h>

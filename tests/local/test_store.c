@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "local/store.h"
+#include "local/api/store.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making the server, and from a path to the function that answers it.
+#include "local/api.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "local/api/api_private.h"
+
+#define MAX_SEGMENTS      8
+#define SWEEP_INTERVAL_MS 60000
+
+// --- life ---
+
+static void on_sweep(uv_timer_t *timer)
+{
+    api_sweep_events(timer->data);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static struct gs_error *open_store(struct local_api *api, const char *data_dir)
+{
+    GS_AUTO_FREE char *path = data_dir ? gs_format("%s/state.db", data_dir) : NULL;
+
+    api->bucket_names = gs_alloc_array(local_n_resources, sizeof *api->bucket_names);
+    for (size_t i = 0; i < local_n_resources; i++)
+        api->bucket_names[i] =
+            gs_format("%s/%s", local_resources[i].group, local_resources[i].plural);
+    return store_open(&(struct store_config){.path = path,
+                                             .bucket_names = (const char *const *)api->bucket_names,
+                                             .n_buckets = local_n_resources,
+                                             .on_change = api_watch_dispatch,
+                                             .arg = api},
+                      &api->store);
+}
+
+struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,
+                               struct local_api **ret)
+{
+    struct local_api *api = gs_alloc(sizeof *api);
+
+    api->loop = loop;
+    api->node_name = gs_strdup(cfg->node_name ? cfg->node_name : "localhost");
+    struct gs_error *err = open_store(api, cfg->data_dir);
+    if (err) {
+        local_api_free(api);
+        return gs_error_wrap(err, "opening the cluster's state");
+    }
+    api_make_base_objects(api);
+    api->sweep = gs_alloc(sizeof *api->sweep);
+    uv_timer_init(loop, api->sweep);
+    api->sweep->data = api;
+    uv_timer_start(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
+    uv_unref((uv_handle_t *)api->sweep);
+    *ret = api;
+    return NULL;
+}
+
+void local_api_free(struct local_api *api)
+{
+    if (!api)
+        return;
+    api_watch_end_all(api);
+    if (api->sweep) {
+        uv_timer_stop(api->sweep);
+        uv_close((uv_handle_t *)api->sweep, on_timer_closed);
+    }
+    store_close(api->store);
+    for (size_t i = 0; api->bucket_names && i < local_n_resources; i++)
+        free(api->bucket_names[i]);
+    free(api->bucket_names);
+    for (size_t i = 0; i < api->n_mounts; i++)
+        free(api->mounts[i].group);
+    free(api->mounts);
+    gs_hmap_free(api->openapi);
+    free(api->node_name);
+    free(api);
+}
+
+void local_api_mount(struct local_api *api, const char *group, json_t *(*describe)(void),
+                     http_handler handler, void *ctx)
+{
+    gs_grow(&api->mounts, &api->mounts_cap, api->n_mounts, sizeof *api->mounts);
+    api->mounts[api->n_mounts++] = (struct api_mount){gs_strdup(group), describe, handler, ctx};
+}
+
+void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx)
+{
+    api->logs = fn;
+    api->logs_ctx = ctx;
+}
+
+// --- paths ---
+
+struct path {
+    char *segments[MAX_SEGMENTS];
+    size_t len;
+};
+
+static void path_finish(struct path *p)
+{
+    for (size_t i = 0; i < p->len; i++)
+        free(p->segments[i]);
+}
+
+static struct gs_error *path_parse(const char *text, struct path *ret)
+{
+    struct gs_slice rest = gs_slice_of(text);
+
+    while (rest.data) {
+        struct gs_slice part = gs_slice_cut(&rest, '/');
+        if (part.len == 0)
+            continue;
+        if (ret->len == MAX_SEGMENTS)
+            return gs_error_new(GS_EINVAL, "the path has too many parts");
+        struct gs_error *err = http_decode_segment(part, &ret->segments[ret->len]);
+        if (err)
+            return err;
+        ret->len++;
+    }
+    return NULL;
+}
+
+static void reply_unknown_path(struct http_exchange *x)
+{
+    kube_reply_failure(x, 404, "NotFound", "the server could not find the requested resource");
+}
+
+// --- requests on resources ---
+
+static json_t *read_options(struct api_request *r)
+{
+    const char *dry_run = http_query(r->x, "dryRun");
+    const char *fields = http_query(r->x, "fieldValidation");
+
+    r->include_object = http_query(r->x, "includeObject");
+    if (dry_run && strcmp(dry_run, "All") == 0)
+        r->dry_run = true;
+    else if (dry_run && *dry_run)
+        return kube_status_failure(422, "Invalid",
+                                   "dryRun: Unsupported value: supported values: \"All\"", NULL);
+    if (!fields || !*fields || strcmp(fields, "Warn") == 0)
+        r->field_validation = API_FIELDS_WARN;
+    else if (strcmp(fields, "Strict") == 0)
+        r->field_validation = API_FIELDS_STRICT;
+    else if (strcmp(fields, "Ignore") == 0)
+        r->field_validation = API_FIELDS_IGNORE;
+    else
+        return kube_status_failure(422, "Invalid",
+                                   "fieldValidation: Unsupported value: supported values: "
+                                   "\"Ignore\", \"Strict\", \"Warn\"",
+                                   NULL);
+    return NULL;
+}
+
+static bool wants_watch(const struct api_request *r)
+{
+    const char *watch = http_query(r->x, "watch");
+    return watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0;
+}
+
+static json_t *on_collection(const struct api_request *r, const char *method)
+{
+    bool has_ns = *r->ns != '\0' || !local_resource_has(r->res, LOCAL_R_NAMESPACED);
+
+    if (strcmp(method, "GET") == 0)
+        return wants_watch(r) ? api_watch(r) : api_list(r);
+    if (strcmp(method, "POST") == 0 && has_ns)
+        return api_create(r);
+    if (strcmp(method, "DELETE") == 0 && has_ns)
+        return api_delete_collection(r);
+    return api_method_not_allowed();
+}
+
+static json_t *on_object(const struct api_request *r, const char *method)
+{
+    if (local_resource_has(r->res, LOCAL_R_NAMESPACED) && *r->ns == '\0')
+        return kube_status_failure(404, "NotFound",
+                                   "the server could not find the requested resource", NULL);
+    if (r->sub)
+        return api_subresource(r);
+    if (strcmp(method, "GET") == 0)
+        return wants_watch(r) ? api_watch(r) : api_get(r);
+    if (strcmp(method, "PUT") == 0)
+        return api_update(r);
+    if (strcmp(method, "PATCH") == 0)
+        return api_patch(r);
+    if (strcmp(method, "DELETE") == 0)
+        return api_delete(r);
+    return api_method_not_allowed();
+}
+
+// Fills in ns, name and sub from the part of the path behind the version. NULL: no such resource.
+static const struct local_resource *find_resource(struct api_request *r, const char *group,
+                                                  char *const *seg, size_t n)
+{
+    bool of_namespace = n >= 3 && strcmp(seg[0], "namespaces") == 0 &&
+                        strcmp(seg[2], "status") != 0 && strcmp(seg[2], "finalize") != 0;
+    const struct local_resource *res;
+
+    if (of_namespace) {
+        r->ns = seg[1];
+        seg += 2;
+        n -= 2;
+    }
+    if (n > 3)
+        return NULL;
+    res = local_resource_find(group, r->version, seg[0]);
+    if (!res || (of_namespace && !local_resource_has(res, LOCAL_R_NAMESPACED)))
+        return NULL;
+    r->name = n > 1 ? seg[1] : NULL;
+    r->sub = n > 2 ? seg[2] : NULL;
+    return res;
+}
+
+static void serve_resource(struct local_api *api, struct http_exchange *x, const char *group,
+                           const char *version, char *const *seg, size_t n)
+{
+    struct api_request r = {.api = api, .x = x, .version = version, .ns = ""};
+
+    r.res = find_resource(&r, group, seg, n);
+    if (!r.res) {
+        reply_unknown_path(x);
+        return;
+    }
+    json_t *status = read_options(&r);
+    if (!status)
+        status = api_negotiate(&r);
+    if (!status)
+        status = r.name ? on_object(&r, http_method(x)) : on_collection(&r, http_method(x));
+    if (status)
+        kube_reply_status(x, status);
+}
+
+static void serve_review(struct http_exchange *x, const char *group, const char *plural)
+{
+    json_t *status = strcmp(http_method(x), "POST") == 0 ? api_review(x, group, plural)
+                                                         : api_method_not_allowed();
+    if (status)
+        kube_reply_status(x, status);
+}
+
+// seg: what follows the version.
+static void serve_version(struct local_api *api, struct http_exchange *x, const char *group,
+                          const char *version, char *const *seg, size_t n)
+{
+    if (n == 0) {
+        if (!api_discovery_version(api, x, group, version))
+            reply_unknown_path(x);
+    } else if (api_review_kind(group, seg[n - 1]) && strcmp(version, "v1") == 0 &&
+               (n == 1 || (n == 3 && strcmp(seg[0], "namespaces") == 0))) {
+        serve_review(x, group, seg[n - 1]);
+    } else {
+        serve_resource(api, x, group, version, seg, n);
+    }
+}
+
+static const struct api_mount *find_mount(const struct local_api *api, const char *group)
+{
+    for (size_t i = 0; i < api->n_mounts; i++)
+        if (strcmp(api->mounts[i].group, group) == 0)
+            return &api->mounts[i];
+    return NULL;
+}
+
+static void serve_apis(struct local_api *api, struct http_exchange *x, const struct path *p)
+{
+    if (p->len == 1) {
+        api_discovery_groups(api, x);
+        return;
+    }
+    const struct api_mount *mount = find_mount(api, p->segments[1]);
+    if (mount) {
+        mount->handler(mount->ctx, x);
+    } else if (p->len == 2) {
+        if (!api_discovery_group(api, x, p->segments[1]))
+            reply_unknown_path(x);
+    } else {
+        serve_version(api, x, p->segments[1], p->segments[2], p->segments + 3, p->len - 3);
+    }
+}
+
+static void serve_core(struct local_api *api, struct http_exchange *x, const struct path *p)
+{
+    if (p->len == 1)
+        api_discovery_core(api, x);
+    else
+        serve_version(api, x, "", p->segments[1], p->segments + 2, p->len - 2);
+}
+
+static void serve_root(struct http_exchange *x)
+{
+    static const char *const paths[] = {"/api",        "/api/v1", "/apis",
+                                        "/healthz",    "/livez",  "/openapi/v2",
+                                        "/openapi/v3", "/readyz", "/version"};
+    GS_AUTO_JSON json_t *body = json_object();
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
+        json_array_append_new(list, json_string(paths[i]));
+    json_object_set_new(body, "paths", list);
+    kube_reply_json(x, 200, body);
+}
+
+static bool is_health(const char *segment)
+{
+    return strcmp(segment, "healthz") == 0 || strcmp(segment, "livez") == 0 ||
+           strcmp(segment, "readyz") == 0;
+}
+
+static void serve_path(struct local_api *api, struct http_exchange *x, const struct path *p)
+{
+    const char *first = p->len > 0 ? p->segments[0] : "";
+
+    if (p->len == 0)
+        serve_root(x);
+    else if (strcmp(first, "api") == 0)
+        serve_core(api, x, p);
+    else if (strcmp(first, "apis") == 0)
+        serve_apis(api, x, p);
+    else if (is_health(first))
+        http_reply_text(x, 200, "ok");
+    else if (strcmp(first, "version") == 0 && p->len == 1)
+        api_version_info(x);
+    else if (strcmp(first, "openapi") == 0)
+        api_openapi(api, x, http_path(x));
+    else
+        reply_unknown_path(x);
+}
+
+// Health and version are open, as in Kubernetes' default roles; all else needs a proven identity.
+static bool is_public(const struct path *p)
+{
+    return p->len > 0 && (is_health(p->segments[0]) || strcmp(p->segments[0], "version") == 0);
+}
+
+void local_api_handle(void *arg, struct http_exchange *x)
+{
+    struct local_api *api = arg;
+    GS_CLEANUP(path_finish) struct path p = {0};
+    GS_AUTO_ERROR struct gs_error *err = path_parse(http_path(x), &p);
+    const struct http_identity *who = http_identity(x);
+
+    if (err)
+        kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));
+    else if ((!who || !who->user) && !is_public(&p))
+        kube_reply_failure(x, 401, "Unauthorized", "Unauthorized");
+    else
+        serve_path(api, x, &p);
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Get and list.
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/base64.h"
+#include "kube/object.h"
+#include "local/api/api_private.h"
+#include "local/api/table.h"
+
+#include <inttypes.h>
+
+#define MAX_CONTINUE_BYTES 4096
+
+json_t *api_get(const struct api_request *r)
+{
+    const struct store_version *v =
+        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+
+    if (!v)
+        return api_not_found(r);
+    if (r->form == API_FORM_OBJECT && !r->res->from_stored)
+        http_reply(r->x, 200, "application/json", gs_slice_make(v->text, v->text_len));
+    else
+        api_reply_object(r, 200, v->tree);
+    return NULL;
+}
+
+// --- filters ---
+
+static bool knows_field(const struct local_resource *res, const char *field)
+{
+    if (strcmp(field, "metadata.name") == 0 || strcmp(field, "metadata.namespace") == 0)
+        return true;
+    for (size_t i = 0; res->fields && res->fields[i]; i++)
+        if (strcmp(res->fields[i], field) == 0)
+            return true;
+    return false;
+}
+
+static json_t *check_field_labels(const struct api_request *r, struct kube_selector *fields)
+{
+    for (size_t i = 0; i < fields->len; i++) {
+        char **key = &fields->items[i].key;
+        if (!knows_field(r->res, *key)) {
+            GS_AUTO_FREE char *text = gs_format("field label not supported: %s", *key);
+            return kube_status_failure(400, "BadRequest", text, NULL);
+        }
+        // The selector's name for an Event's source is that of the component alone.
+        if (strcmp(*key, "source") == 0) {
+            free(*key);
+            *key = gs_strdup("source.component");
+        }
+    }
+    return NULL;
+}
+
+json_t *api_filter_init(const struct api_request *r, struct api_filter *ret)
+{
+    struct api_filter f = {.ns = r->ns, .name = r->name};
+
+    struct gs_error *err = kube_selector_parse(http_query(r->x, "labelSelector"), &f.labels);
+    if (!err)
+        err = kube_field_selector_parse(http_query(r->x, "fieldSelector"), &f.fields);
+    json_t *status = err ? kube_status_failure(400, "BadRequest", gs_error_message(err), NULL)
+                         : check_field_labels(r, &f.fields);
+    gs_error_free(err);
+    if (status)
+        api_filter_finish(&f);
+    else
+        *ret = f;
+    return status;
+}
+
+void api_filter_finish(struct api_filter *f)
+{
+    kube_selector_finish(&f->labels);
+    kube_selector_finish(&f->fields);
+}
+
+bool api_filter_matches(const struct api_filter *f, const struct api_request *r,
+                        const json_t *stored)
+{
+    if (f->name && !gs_streq(f->name, kube_name(stored)))
+        return false;
+    if (*f->ns && !gs_streq(f->ns, kube_namespace(stored)))
+        return false;
+    if (!kube_selector_matches(&f->labels, gs_json_get(stored, "metadata", "labels", NULL)))
+        return false;
+    if (f->fields.len == 0)
+        return true;
+    if (!r->res->view_of)
+        return kube_field_selector_matches(&f->fields, stored);
+    GS_AUTO_JSON json_t *served = api_to_served(r, stored);
+    return kube_field_selector_matches(&f->fields, served);
+}
+
+// --- pages ---
+
+struct page {
+    int64_t limit;  // 0: none
+    char *after_ns; // NULL: from the start
+    char *after_name;
+    uint64_t rv; // of the list that the first page belongs to, 0: this is it
+};
+
+static void page_finish(struct page *p)
+{
+    free(p->after_ns);
+    free(p->after_name);
+}
+
+static void make_token(uint64_t rv, const char *ns, const char *name, struct gs_buf *out)
+{
+    GS_AUTO_BUF struct gs_buf plain = {0};
+
+    gs_buf_addf(&plain, "v1 %" PRIu64 " %s %s", rv, *ns ? ns : "-", name);
+    gs_base64_encode(gs_buf_slice(&plain), out);
+}
+
+static bool read_token(const char *token, struct page *p)
+{
+    GS_AUTO_BUF struct gs_buf plain = {0};
+
+    if (strlen(token) > MAX_CONTINUE_BYTES)
+        return false;
+    GS_AUTO_ERROR struct gs_error *err = gs_base64_decode(gs_slice_of(token), &plain);
+    if (err || plain.len == 0 || memchr(plain.data, '\0', plain.len))
+        return false;
+    struct gs_slice rest = gs_buf_slice(&plain);
+    if (!gs_slice_eq_str(gs_slice_cut(&rest, ' '), "v1"))
+        return false;
+    GS_AUTO_ERROR struct gs_error *bad = gs_parse_u64(gs_slice_cut(&rest, ' '), INT64_MAX, &p->rv);
+    struct gs_slice ns = gs_slice_cut(&rest, ' ');
+    if (bad || ns.len == 0 || rest.len == 0)
+        return false;
+    p->after_ns = gs_slice_eq_str(ns, "-") ? gs_strdup("") : gs_slice_dup(ns);
+    p->after_name = gs_slice_dup(rest);
+    return true;
+}
+
+static json_t *read_page(const struct api_request *r, struct page *ret)
+{
+    const char *limit = http_query(r->x, "limit");
+    const char *token = http_query(r->x, "continue");
+
+    if (limit && *limit) {
+        GS_AUTO_ERROR struct gs_error *err =
+            gs_parse_i64(gs_slice_of(limit), 0, INT64_MAX, &ret->limit);
+        if (err)
+            return kube_status_failure(400, "BadRequest",
+                                       "limit must be a number that is not "
+                                       "negative",
+                                       NULL);
+    }
+    if (token && *token && !read_token(token, ret))
+        return kube_status_failure(400, "BadRequest",
+                                   "continue key is not valid: it is not one "
+                                   "that this server gave out",
+                                   NULL);
+    return NULL;
+}
+
+// A list that is asked to be of a version this server has not reached, or has left behind.
+static json_t *check_list_version(const struct api_request *r)
+{
+    const char *text = http_query(r->x, "resourceVersion");
+    uint64_t now = store_rv(r->api->store), rv = 0;
+
+    if (!text || !*text)
+        return NULL;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(gs_slice_of(text), INT64_MAX, &rv);
+    if (err)
+        return kube_status_failure(400, "BadRequest", "resourceVersion must be a number", NULL);
+    if (rv > now) {
+        GS_AUTO_FREE char *why = gs_format(
+            "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv, now);
+        return kube_status_failure(504, "Timeout", why, NULL);
+    }
+    if (rv < now && gs_streq(http_query(r->x, "resourceVersionMatch"), "Exact"))
+        return kube_status_gone("The resourceVersion for the provided list is too old.");
+    return NULL;
+}
+
+// --- lists ---
+
+struct list {
+    struct gs_buf items; // of objects, joined by ","
+    json_t *table;       // instead, for tables
+    size_t n;
+    char *continue_token;
+    size_t remaining;
+};
+
+static void list_finish(struct list *l)
+{
+    gs_buf_finish(&l->items);
+    json_decref(l->table);
+    free(l->continue_token);
+}
+
+static void list_add(const struct api_request *r, const struct store_version *v, struct list *l)
+{
+    if (r->form == API_FORM_TABLE) {
+        const struct local_table *t = r->res->table ? r->res->table : &local_table_plain;
+        GS_AUTO_JSON json_t *served = api_to_served(r, v->tree);
+        local_table_add(l->table, t, r->form_version, v->tree, served, r->include_object);
+    } else {
+        if (l->n > 0)
+            gs_buf_add_char(&l->items, ',');
+        if (r->form == API_FORM_OBJECT && !r->res->from_stored) {
+            gs_buf_add(&l->items, v->text, v->text_len);
+        } else {
+            GS_AUTO_JSON json_t *shown = api_render(r, v->tree, false);
+            gs_json_dump(shown, &l->items);
+        }
+    }
+    l->n++;
+}
+
+static void note_more(const struct api_request *r, struct list *l, const char *ns, const char *name)
+{
+    GS_AUTO_BUF struct gs_buf token = {0};
+
+    make_token(store_rv(r->api->store), ns, name, &token);
+    l->continue_token = gs_buf_take(&token);
+}
+
+static void collect(const struct api_request *r, const struct api_filter *filter,
+                    const struct page *page, struct list *l)
+{
+    const struct store *store = r->api->store;
+    size_t bucket = local_resource_bucket(r->res);
+    const char *ns, *name, *last_ns = "", *last_name = "";
+    const struct store_version *v;
+    size_t i = store_seek(store, bucket, page->after_ns ? page->after_ns : r->ns,
+                          page->after_ns ? page->after_name : "");
+
+    for (; (v = store_at(store, bucket, i, &ns, &name)); i++) {
+        if (*r->ns && strcmp(ns, r->ns) != 0)
+            break;
+        if (page->after_ns && strcmp(ns, page->after_ns) == 0 &&
+            strcmp(name, page->after_name) == 0)
+            continue;
+        if (!api_filter_matches(filter, r, v->tree))
+            continue;
+        if (page->limit > 0 && l->n == (size_t)page->limit) {
+            if (l->remaining++ == 0)
+                note_more(r, l, last_ns, last_name);
+            continue;
+        }
+        list_add(r, v, l);
+        last_ns = ns;
+        last_name = name;
+    }
+}
+
+static json_t *list_metadata(const struct api_request *r, const struct api_filter *filter,
+                             const struct page *page, const struct list *l)
+{
+    json_t *meta = json_object();
+    char rv[24];
+
+    snprintf(rv, sizeof rv, "%" PRIu64, page->rv ? page->rv : store_rv(r->api->store));
+    gs_json_set_str(meta, "resourceVersion", rv);
+    if (l->continue_token) {
+        gs_json_set_str(meta, "continue", l->continue_token);
+        // With selectors Kubernetes does not count what remains.
+        if (filter->labels.len == 0 && filter->fields.len == 0)
+            gs_json_set_int(meta, "remainingItemCount", (int64_t)l->remaining);
+    }
+    return meta;
+}
+
+static void reply_list(const struct api_request *r, json_t *meta, struct list *l)
+{
+    GS_AUTO_JSON json_t *owned = meta;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_BUF struct gs_buf version = {0};
+
+    if (r->form == API_FORM_TABLE) {
+        json_object_set(l->table, "metadata", owned);
+        kube_reply_json(r->x, 200, l->table);
+        return;
+    }
+    if (r->form == API_FORM_PARTIAL)
+        local_api_version("meta.k8s.io", r->form_version, &version);
+    else
+        local_api_version(r->res->group, r->version, &version);
+    gs_buf_addf(&text, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":",
+                r->form == API_FORM_PARTIAL ? "PartialObjectMetadata" : r->res->kind, version.data);
+    gs_json_dump(owned, &text);
+    gs_buf_add_str(&text, ",\"items\":[");
+    gs_buf_add_slice(&text, gs_buf_slice(&l->items));
+    gs_buf_add_str(&text, "]}\n");
+    http_reply(r->x, 200, "application/json", gs_buf_slice(&text));
+}
+
+json_t *api_list(const struct api_request *r)
+{
+    GS_CLEANUP(page_finish) struct page page = {0};
+    GS_CLEANUP(list_finish) struct list list = {0};
+    struct api_filter filter;
+
+    json_t *status = check_list_version(r);
+    if (!status)
+        status = read_page(r, &page);
+    if (!status)
+        status = api_filter_init(r, &filter);
+    if (status)
+        return status;
+    if (r->form == API_FORM_TABLE)
+        list.table = local_table_new(r->res->table ? r->res->table : &local_table_plain,
+                                     r->form_version, true);
+    collect(r, &filter, &page, &list);
+    reply_list(r, list_metadata(r, &filter, &page, &list), &list);
+    api_filter_finish(&filter);
+    return NULL;
+}

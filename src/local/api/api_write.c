@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Create, update and patch: one way into the store, with Kubernetes' order of checks.
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/patch.h"
+#include "local/api/api_private.h"
+#include "local/api/validate.h"
+
+// What etcd takes by default, and so what objects are cut to everywhere.
+#define MAX_OBJECT_BYTES ((size_t)1536 << 10)
+
+json_t *api_store(const struct api_request *r, json_t *obj, json_t **ret)
+{
+    GS_AUTO_JSON json_t *owned = obj;
+
+    if (r->dry_run) {
+        if (ret)
+            *ret = GS_TAKE(owned);
+        return NULL;
+    }
+    struct gs_error *err =
+        store_put(r->api->store, local_resource_bucket(r->res), json_incref(owned), NULL);
+    if (err)
+        return api_error_status(err);
+    if (ret)
+        *ret = GS_TAKE(owned);
+    return NULL;
+}
+
+static json_t *check_size(const json_t *obj)
+{
+    size_t size = json_dumpb(obj, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    if (size <= MAX_OBJECT_BYTES)
+        return NULL;
+    GS_AUTO_FREE char *text =
+        gs_format("Request entity too large: limit is %zu bytes for an object", MAX_OBJECT_BYTES);
+    return kube_status_failure(413, "RequestEntityTooLarge", text, NULL);
+}
+
+static json_t *validate(const struct api_request *r, const json_t *obj, const json_t *old)
+{
+    struct kube_field_errors errors = {0};
+    GS_AUTO_BUF struct gs_buf kind = {0};
+    json_t *status = NULL;
+
+    api_meta_validate(r, obj, &errors);
+    if (r->res->validate)
+        r->res->validate(obj, old, &errors);
+    if (errors.len > 0) {
+        local_resource_kind_name(r->res, &kind);
+        status = kube_status_invalid(kind.data, kube_name(obj) ? kube_name(obj) : "", &errors);
+    }
+    kube_field_errors_finish(&errors);
+    return status ? status : check_size(obj);
+}
+
+// --- create ---
+
+static void use_stored_version(const struct api_request *r, json_t *obj)
+{
+    const struct local_resource *stored = &local_resources[local_resource_bucket(r->res)];
+    GS_AUTO_BUF struct gs_buf version = {0};
+
+    local_api_version(stored->group, stored->versions[0], &version);
+    gs_json_set_str(obj, "apiVersion", version.data);
+    gs_json_set_str(obj, "kind", stored->kind);
+}
+
+static json_t *already_exists(const struct api_request *r, const char *name)
+{
+    GS_AUTO_BUF struct gs_buf resource = {0};
+
+    local_resource_name(r->res, &resource);
+    return kube_status_already_exists(resource.data, name);
+}
+
+// obj: a checked object in the served version; stolen.
+static json_t *create_object(const struct api_request *r, json_t *obj, json_t **ret)
+{
+    GS_AUTO_JSON json_t *stored = NULL;
+    json_t *status = api_to_stored(r, obj, &stored);
+
+    if (!status)
+        status = api_meta_for_create(r, stored);
+    if (!status && *r->ns)
+        status = api_check_namespace(r, r->ns);
+    if (status)
+        return status;
+    use_stored_version(r, stored);
+    if (local_resource_has(r->res, LOCAL_R_STATUS) && !local_resource_has(r->res, LOCAL_R_AGENT))
+        json_object_del(stored, "status");
+    if (r->res->set_defaults)
+        r->res->set_defaults(stored, NULL);
+    status = validate(r, stored, NULL);
+    if (status)
+        return status;
+    if (store_get(r->api->store, local_resource_bucket(r->res), r->ns, kube_name(stored)))
+        return already_exists(r, kube_name(stored));
+    return api_store(r, GS_TAKE(stored), ret);
+}
+
+static json_t *create_and_reply(const struct api_request *r, json_t *obj)
+{
+    GS_AUTO_JSON json_t *stored = NULL;
+    json_t *status = create_object(r, obj, &stored);
+
+    if (status)
+        return status;
+    if (local_resource_has(r->res, LOCAL_R_INERT))
+        api_notice_inert(r, stored);
+    api_bound_events(r);
+    api_reply_object(r, 201, stored);
+    return NULL;
+}
+
+json_t *api_create(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *obj = NULL;
+    json_t *status = api_read_body(r, &obj);
+
+    if (!status)
+        status = api_check_object(r, obj);
+    return status ? status : create_and_reply(r, GS_TAKE(obj));
+}
+
+// --- replace ---
+
+static void copy_member(json_t *to, const json_t *from, const char *key)
+{
+    json_t *value = json_object_get(from, key);
+
+    if (value)
+        json_object_set_new(to, key, json_deep_copy(value));
+    else
+        json_object_del(to, key);
+}
+
+// What a status write may not touch: the spec, and of the metadata all but labels and annotations
+// of Pods and Nodes (whose agents keep some there).
+static json_t *with_status_only(const struct api_request *r, const json_t *old, const json_t *next)
+{
+    json_t *merged = json_deep_copy(old);
+    bool agents = strcmp(r->res->plural, "pods") == 0 || strcmp(r->res->plural, "nodes") == 0;
+
+    copy_member(merged, next, "status");
+    if (agents && json_object_get(next, "metadata")) {
+        copy_member(json_object_get(merged, "metadata"), json_object_get(next, "metadata"),
+                    "labels");
+        copy_member(json_object_get(merged, "metadata"), json_object_get(next, "metadata"),
+                    "annotations");
+    }
+    return merged;
+}
+
+static void count_generation(const struct api_request *r, const json_t *old, json_t *next)
+{
+    bool changed = !local_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
+
+    if (!local_resource_has(r->res, LOCAL_R_GENERATION) || gs_streq(r->sub, "status"))
+        return;
+    // A Deployment's annotations are carried to its ReplicaSets: its controller has to look at
+    // them.
+    if (strcmp(r->res->plural, "deployments") == 0 &&
+        !local_same(gs_json_get(old, "metadata", "annotations", NULL),
+                    gs_json_get(next, "metadata", "annotations", NULL)))
+        changed = true;
+    if (changed)
+        gs_json_set(next, json_integer(gs_json_int(old, 0, "metadata", "generation", NULL) + 1),
+                    "metadata", "generation", NULL);
+}
+
+// Empty lists and maps in metadata say the same as none.
+static void drop_empty_metadata(json_t *obj)
+{
+    static const char *const keys[] = {"labels", "annotations", "finalizers", "ownerReferences"};
+    json_t *meta = json_object_get(obj, "metadata");
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++) {
+        json_t *value = json_object_get(meta, keys[i]);
+        if (value && json_object_size(value) == 0 && json_array_size(value) == 0)
+            json_object_del(meta, keys[i]);
+    }
+}
+
+static json_t *remove_now(const struct api_request *r, const json_t *obj)
+{
+    const char *ns = kube_namespace(obj);
+
+    if (r->dry_run)
+        return NULL;
+    struct gs_error *err =
+        store_delete(r->api->store, local_resource_bucket(r->res), ns ? ns : "", kube_name(obj));
+    return err ? api_error_status(err) : NULL;
+}
+
+json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next, json_t **ret)
+{
+    GS_AUTO_JSON json_t *before = json_incref((json_t *)old); // a store write may drop the tree
+    GS_AUTO_JSON json_t *obj = next;
+    bool status_write = gs_streq(r->sub, "status");
+
+    json_t *status = api_meta_for_update(r, before, obj);
+    if (status)
+        return status;
+    use_stored_version(r, obj);
+    if (status_write) {
+        json_t *merged = with_status_only(r, before, obj);
+        json_decref(obj);
+        obj = merged;
+    } else if (local_resource_has(r->res, LOCAL_R_STATUS)) {
+        copy_member(obj, before, "status");
+    }
+    drop_empty_metadata(obj);
+    // Defaults carry a namespace's spec over, which is just what finalize changes.
+    if (r->res->set_defaults && !gs_streq(r->sub, "finalize"))
+        r->res->set_defaults(obj, before);
+    count_generation(r, before, obj);
+    status = validate(r, obj, before);
+    if (status)
+        return status;
+    if (kube_is_deleting(obj) && api_can_vanish(r->api, r->res, obj)) {
+        status = remove_now(r, before);
+        if (!status)
+            *ret = GS_TAKE(obj);
+        return status;
+    }
+    if (json_equal(before, obj)) {
+        *ret = GS_TAKE(obj);
+        return NULL;
+    }
+    return api_store(r, GS_TAKE(obj), ret);
+}
+
+json_t *api_update(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *body = NULL;
+    json_t *next = NULL;
+    json_t *status = api_read_body(r, &body);
+
+    if (!status)
+        status = api_check_object(r, body);
+    if (!status)
+        status = api_to_stored(r, GS_TAKE(body), &next);
+    if (status)
+        return status;
+    const struct store_version *old =
+        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    if (!old) {
+        json_decref(next);
+        return api_not_found(r);
+    }
+    GS_AUTO_JSON json_t *stored = NULL;
+    status = api_replace(r, old->tree, next, &stored);
+    if (!status)
+        api_reply_object(r, 200, stored);
+    return status;
+}
+
+// --- patch ---
+
+enum patch_kind { PATCH_MERGE, PATCH_STRATEGIC, PATCH_JSON, PATCH_APPLY, PATCH_UNKNOWN };
+
+static enum patch_kind patch_kind_of(const struct api_request *r)
+{
+    static const struct {
+        const char *type;
+        enum patch_kind kind;
+    } kinds[] = {
+        {"application/merge-patch+json", PATCH_MERGE},
+        {"application/strategic-merge-patch+json", PATCH_STRATEGIC},
+        {"application/json-patch+json", PATCH_JSON},
+        {"application/apply-patch+yaml", PATCH_APPLY},
+    };
+    struct gs_slice rest = gs_slice_of(http_header(r->x, "Content-Type"));
+    struct gs_slice type = gs_slice_trim(gs_slice_cut(&rest, ';'));
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (gs_slice_eq_str(type, kinds[i].type))
+            return kinds[i].kind;
+    return PATCH_UNKNOWN;
+}
+
+bool api_is_apply(const struct api_request *r)
+{
+    return patch_kind_of(r) == PATCH_APPLY;
+}
+
+static json_t *unknown_patch_type(const struct kube_type *type)
+{
+    return kube_status_failure(
+        415, "UnsupportedMediaType",
+        type ? "the body of the request was in an unknown format - accepted media types include: "
+               "application/json-patch+json, application/merge-patch+json, "
+               "application/strategic-merge-patch+json, application/apply-patch+yaml"
+             : "the body of the request was in an unknown format - accepted media types include: "
+               "application/json-patch+json, application/merge-patch+json, "
+               "application/apply-patch+yaml",
+        NULL);
+}
+
+static json_t *patch_failed(enum patch_kind kind, struct gs_error *err)
+{
+    GS_AUTO_ERROR struct gs_error *owned = err;
+    // A JSON patch that does not fit the object is the request's content, not its syntax.
+    bool content = kind == PATCH_JSON;
+
+    return kube_status_failure(content ? 422 : 400, content ? "Invalid" : "BadRequest",
+                               gs_error_message(owned), NULL);
+}
+
+json_t *api_apply_patch(const struct api_request *r, const struct kube_type *type,
+                        const json_t *target, json_t **ret)
+{
+    enum patch_kind kind = patch_kind_of(r);
+    GS_AUTO_JSON json_t *patch = NULL;
+    GS_AUTO_JSON json_t *patched = NULL;
+    struct gs_error *err;
+
+    if (kind == PATCH_UNKNOWN || (kind == PATCH_STRATEGIC && !type))
+        return unknown_patch_type(type);
+    json_t *status = api_read_body(r, &patch);
+    if (status)
+        return status;
+    if (kind == PATCH_JSON)
+        err = kube_patch_json(target, patch, &patched);
+    else if (kind == PATCH_MERGE || !type)
+        err = kube_patch_merge(target, patch, &patched);
+    else
+        err = kube_patch_strategic(type, target, patch, &patched);
+    if (err)
+        return patch_failed(kind, err);
+    // The result may share parts with the stored object, and is about to be changed in place.
+    *ret = json_deep_copy(patched);
+    return *ret ? NULL
+                : kube_status_failure(400, "BadRequest", "the patched object is too deep", NULL);
+}
+
+// Server-side apply, simplified: fields have no owners here. What is applied is merged into what is
+// there; a field that a later apply leaves out stays.
+static json_t *apply_new(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *obj = NULL;
+    json_t *status = api_read_body(r, &obj);
+
+    if (!status)
+        status = api_check_object(r, obj);
+    if (status)
+        return status;
+    const char *name = kube_name(obj);
+    if (name && strcmp(name, r->name) != 0)
+        return kube_status_failure(
+            400, "BadRequest", "the name of the object does not match the name on the URL", NULL);
+    gs_json_set(obj, json_string(r->name), "metadata", "name", NULL);
+    return create_and_reply(r, GS_TAKE(obj));
+}
+
+json_t *api_patch(const struct api_request *r)
+{
+    const struct store_version *old =
+        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    GS_AUTO_JSON json_t *patched = NULL;
+    json_t *next = NULL;
+
+    if (!old)
+        return api_is_apply(r) && !r->sub ? apply_new(r) : api_not_found(r);
+    GS_AUTO_JSON json_t *before = json_incref(old->tree);
+    GS_AUTO_JSON json_t *served = api_to_served(r, before);
+    const struct kube_type *type = kube_schema_find(kube_api_version(served), r->res->kind);
+    json_t *status = api_apply_patch(r, type, served, &patched);
+    if (!status)
+        status = api_check_object(r, patched);
+    if (!status)
+        status = api_to_stored(r, GS_TAKE(patched), &next);
+    if (status)
+        return status;
+    GS_AUTO_JSON json_t *stored = NULL;
+    status = api_replace(r, before, next, &stored);
+    if (!status)
+        api_reply_object(r, 200, stored);
+    return status;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// authentication.k8s.io and authorization.k8s.io: questions about who one is and what one may do.
+// Whoever got in is the administrator, so the answers are short.
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/api/api_private.h"
+
+struct review {
+    const char *group, *plural, *kind;
+    bool namespaced;
+    void (*answer)(struct http_exchange *x, json_t *review);
+};
+
+// True for the user "system:admin" and the group system:masters.
+static bool is_admin(const char *user, const json_t *groups)
+{
+    size_t i;
+    json_t *group;
+
+    if (gs_streq(user, "system:admin"))
+        return true;
+    json_array_foreach((json_t *)groups, i,
+                       group) if (gs_streq(json_string_value(group), "system:masters")) return true;
+    return false;
+}
+
+static json_t *caller_groups(const struct http_identity *who)
+{
+    json_t *groups = json_array();
+
+    for (size_t i = 0; i < who->n_groups; i++)
+        json_array_append_new(groups, json_string(who->groups[i]));
+    json_array_append_new(groups, json_string("system:authenticated"));
+    return groups;
+}
+
+static void answer_self(struct http_exchange *x, json_t *review)
+{
+    const struct http_identity *who = http_identity(x);
+
+    gs_json_set(review, json_string(who->user), "status", "userInfo", "username", NULL);
+    gs_json_set(review, caller_groups(who), "status", "userInfo", "groups", NULL);
+}
+
+static void answer_self_access(struct http_exchange *x, json_t *review)
+{
+    gs_json_set(review, json_true(), "status", "allowed", NULL);
+    gs_json_set(review, json_string("who has the credential is the administrator"), "status",
+                "reason", NULL);
+}
+
+static void answer_access(struct http_exchange *x, json_t *review)
+{
+    bool allowed = is_admin(gs_json_str(review, "spec", "user", NULL),
+                            gs_json_get(review, "spec", "groups", NULL));
+
+    gs_json_set(review, json_boolean(allowed), "status", "allowed", NULL);
+    gs_json_set(review,
+                json_string(allowed ? "the administrator may do everything"
+                                    : "only the administrator has access to this cluster"),
+                "status", "reason", NULL);
+}
+
+static json_t *star(void)
+{
+    json_t *list = json_array();
+
+    json_array_append_new(list, json_string("*"));
+    return list;
+}
+
+static void answer_rules(struct http_exchange *x, json_t *review)
+{
+    json_t *resources = json_object(), *urls = json_object();
+    json_t *resource_rules = json_array(), *url_rules = json_array();
+
+    json_object_set_new(resources, "verbs", star());
+    json_object_set_new(resources, "apiGroups", star());
+    json_object_set_new(resources, "resources", star());
+    json_object_set_new(urls, "verbs", star());
+    json_object_set_new(urls, "nonResourceURLs", star());
+    json_array_append_new(resource_rules, resources);
+    json_array_append_new(url_rules, urls);
+    gs_json_set(review, resource_rules, "status", "resourceRules", NULL);
+    gs_json_set(review, url_rules, "status", "nonResourceRules", NULL);
+    gs_json_set(review, json_false(), "status", "incomplete", NULL);
+}
+
+// Tokens are checked where connections come in; there are none that could be looked up here.
+static void answer_token(struct http_exchange *x, json_t *review)
+{
+    gs_json_set(review, json_false(), "status", "authenticated", NULL);
+    gs_json_set(review, json_string("this cluster issues no tokens that can be reviewed"), "status",
+                "error", NULL);
+}
+
+#define AUTHN "authentication.k8s.io"
+#define AUTHZ "authorization.k8s.io"
+static const struct review reviews[] = {
+    {AUTHN, "selfsubjectreviews", "SelfSubjectReview", false, answer_self},
+    {AUTHN, "tokenreviews", "TokenReview", false, answer_token},
+    {AUTHZ, "localsubjectaccessreviews", "LocalSubjectAccessReview", true, answer_access},
+    {AUTHZ, "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, answer_self_access},
+    {AUTHZ, "selfsubjectrulesreviews", "SelfSubjectRulesReview", false, answer_rules},
+    {AUTHZ, "subjectaccessreviews", "SubjectAccessReview", false, answer_access},
+};
+
+static const struct review *find_review(const char *group, const char *plural)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(reviews); i++)
+        if (strcmp(reviews[i].group, group) == 0 && strcmp(reviews[i].plural, plural) == 0)
+            return &reviews[i];
+    return NULL;
+}
+
+const char *api_review_kind(const char *group, const char *plural)
+{
+    const struct review *r = find_review(group, plural);
+    return r ? r->kind : NULL;
+}
+
+json_t *api_review(struct http_exchange *x, const char *group, const char *plural)
+{
+    const struct review *kind = find_review(group, plural);
+    struct api_request r = {.x = x, .version = "v1"};
+    GS_AUTO_JSON json_t *review = NULL;
+
+    json_t *status = api_read_body(&r, &review);
+    if (!status)
+        status = api_check_kind(review, kind->kind);
+    if (status)
+        return status;
+    gs_json_set_str(review, "kind", kind->kind);
+    gs_json_set(review, gs_json_strf("%s/v1", group), "apiVersion", NULL);
+    json_object_del(review, "status");
+    if (!json_is_object(json_object_get(review, "metadata")))
+        json_object_set_new(review, "metadata", json_object());
+    kind->answer(x, review);
+    kube_reply_json(x, 201, review);
+    return NULL;
+}
+
+void api_review_resources(const char *group, json_t *resources)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(reviews); i++) {
+        if (strcmp(reviews[i].group, group) != 0)
+            continue;
+        json_t *entry = json_object();
+        json_t *verbs = json_array();
+        gs_json_set_str(entry, "name", reviews[i].plural);
+        GS_AUTO_FREE char *singular = gs_strndup(reviews[i].plural, strlen(reviews[i].plural) - 1);
+        gs_json_set_str(entry, "singularName", singular);
+        gs_json_set_bool(entry, "namespaced", reviews[i].namespaced);
+        gs_json_set_str(entry, "kind", reviews[i].kind);
+        json_array_append_new(verbs, json_string("create"));
+        json_object_set_new(entry, "verbs", verbs);
+        json_array_append_new(resources, entry);
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each bucket is an array sorted by (namespace, name): lists come out in Kubernetes' order and
+// pages continue by binary search. An insert moves pointers, which for the object counts of one
+// machine is cheaper than a tree.
+#include "local/api/store.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "local/api/store_db.h"
+
+#include <inttypes.h>
+
+#define DEFAULT_MAX_OBJECTS 100000
+#define DEFAULT_RING_LEN    10000
+#define DEFAULT_RING_BYTES  ((size_t)16 << 20)
+
+struct entry {
+    char *ns, *name;
+    struct store_version *version;
+};
+
+struct bucket {
+    struct entry *items;
+    size_t len, cap;
+};
+
+struct store {
+    struct store_db *db;
+    struct bucket *buckets;
+    const char *const *bucket_names;
+    size_t n_buckets;
+    size_t n_objects, max_objects;
+    uint64_t rv;
+    // Ring of changes: ring[(first + i) % ring_cap], 0 <= i < ring_len.
+    struct store_change *ring;
+    size_t ring_cap, ring_first, ring_len;
+    size_t ring_bytes, ring_max_bytes;
+    uint64_t forgotten_rv; // of the newest change that is no longer in the ring
+    void (*on_change)(void *arg, const struct store_change *change);
+    void *arg;
+};
+
+// --- versions ---
+
+static struct store_version *version_new(json_t *tree, uint64_t rv)
+{
+    struct store_version *v = gs_alloc(sizeof *v);
+    struct gs_buf text = {0};
+
+    gs_json_dump(tree, &text);
+    v->refs = 1;
+    v->rv = rv;
+    v->tree = tree;
+    v->text_len = text.len;
+    v->text = gs_buf_take(&text);
+    return v;
+}
+
+static struct store_version *version_ref(struct store_version *v)
+{
+    if (v)
+        v->refs++;
+    return v;
+}
+
+void store_version_unref(struct store_version *v)
+{
+    if (!v || --v->refs > 0)
+        return;
+    json_decref(v->tree);
+    free(v->text);
+    free(v);
+}
+
+json_t *store_version_tree(const struct store_version *v)
+{
+    json_t *tree = NULL;
+
+    if (v->tree)
+        return json_incref(v->tree);
+    GS_AUTO_ERROR struct gs_error *err =
+        gs_json_parse(gs_slice_make(v->text, v->text_len), false, &tree);
+    return err ? json_object() : tree;
+}
+
+// --- index ---
+
+static int compare(const struct entry *e, const char *ns, const char *name)
+{
+    int c = strcmp(e->ns, ns);
+    return c != 0 ? c : strcmp(e->name, name);
+}
+
+size_t store_seek(const struct store *s, size_t bucket, const char *ns, const char *name)
+{
+    const struct bucket *b = &s->buckets[bucket];
+    size_t lo = 0, hi = b->len;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare(&b->items[mid], ns, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static struct entry *find(const struct store *s, size_t bucket, const char *ns, const char *name)
+{
+    const struct bucket *b = &s->buckets[bucket];
+    size_t i = store_seek(s, bucket, ns, name);
+
+    return i < b->len && compare(&b->items[i], ns, name) == 0 ? &b->items[i] : NULL;
+}
+
+static void insert(struct store *s, size_t bucket, const char *ns, const char *name,
+                   struct store_version *version)
+{
+    struct bucket *b = &s->buckets[bucket];
+    size_t i = store_seek(s, bucket, ns, name);
+
+    gs_grow(&b->items, &b->cap, b->len, sizeof *b->items);
+    memmove(&b->items[i + 1], &b->items[i], (b->len - i) * sizeof *b->items);
+    b->items[i] = (struct entry){gs_strdup(ns), gs_strdup(name), version};
+    b->len++;
+    s->n_objects++;
+}
+
+static void entry_finish(struct entry *e)
+{
+    free(e->ns);
+    free(e->name);
+    store_version_unref(e->version);
+}
+
+static void erase(struct store *s, size_t bucket, struct entry *e)
+{
+    struct bucket *b = &s->buckets[bucket];
+    size_t i = (size_t)(e - b->items);
+
+    entry_finish(e);
+    memmove(e, e + 1, (b->len - i - 1) * sizeof *e);
+    b->len--;
+    s->n_objects--;
+}
+
+uint64_t store_rv(const struct store *s)
+{
+    return s->rv;
+}
+
+size_t store_len(const struct store *s, size_t bucket)
+{
+    return s->buckets[bucket].len;
+}
+
+const struct store_version *store_get(const struct store *s, size_t bucket, const char *ns,
+                                      const char *name)
+{
+    const struct entry *e = find(s, bucket, ns, name);
+    return e ? e->version : NULL;
+}
+
+const struct store_version *store_at(const struct store *s, size_t bucket, size_t i,
+                                     const char **ret_ns, const char **ret_name)
+{
+    const struct bucket *b = &s->buckets[bucket];
+
+    if (i >= b->len)
+        return NULL;
+    if (ret_ns)
+        *ret_ns = b->items[i].ns;
+    if (ret_name)
+        *ret_name = b->items[i].name;
+    return b->items[i].version;
+}
+
+// --- ring ---
+
+static size_t change_bytes(const struct store_change *c)
+{
+    return c->after->text_len + (c->before ? c->before->text_len : 0) + sizeof *c;
+}
+
+static void ring_drop_first(struct store *s)
+{
+    struct store_change *c = &s->ring[s->ring_first];
+
+    s->forgotten_rv = c->rv;
+    s->ring_bytes -= change_bytes(c);
+    store_version_unref(c->before);
+    store_version_unref(c->after);
+    s->ring_first = (s->ring_first + 1) % s->ring_cap;
+    s->ring_len--;
+}
+
+static void ring_add(struct store *s, const struct store_change *c)
+{
+    while (s->ring_len > 0 &&
+           (s->ring_len == s->ring_cap || s->ring_bytes + change_bytes(c) > s->ring_max_bytes))
+        ring_drop_first(s);
+    struct store_change *slot = &s->ring[(s->ring_first + s->ring_len) % s->ring_cap];
+    *slot = *c;
+    version_ref(slot->before);
+    version_ref(slot->after);
+    s->ring_len++;
+    s->ring_bytes += change_bytes(c);
+}
+
+uint64_t store_oldest_rv(const struct store *s)
+{
+    return s->forgotten_rv;
+}
+
+bool store_replay(const struct store *s, uint64_t rv,
+                  void (*fn)(void *arg, const struct store_change *change), void *arg)
+{
+    if (rv < s->forgotten_rv)
+        return false;
+    for (size_t i = 0; i < s->ring_len; i++) {
+        const struct store_change *c = &s->ring[(s->ring_first + i) % s->ring_cap];
+        if (c->rv > rv)
+            fn(arg, c);
+    }
+    return true;
+}
+
+// Tells the ring and the listener, then lets the replaced version keep only its text.
+static void publish(struct store *s, const struct store_change *c)
+{
+    ring_add(s, c);
+    if (s->on_change)
+        s->on_change(s->arg, c);
+    if (c->before) {
+        json_decref(c->before->tree);
+        c->before->tree = NULL;
+    }
+}
+
+// --- writes ---
+
+static void set_rv(json_t *obj, uint64_t rv)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, rv);
+    gs_json_set(obj, json_string(text), "metadata", "resourceVersion", NULL);
+}
+
+static struct gs_error *check_room(const struct store *s, const struct entry *e)
+{
+    if (e || s->n_objects < s->max_objects)
+        return NULL;
+    return gs_error_new(GS_ELIMIT, "the store holds %zu objects, its limit: delete some",
+                        s->n_objects);
+}
+
+struct gs_error *store_put(struct store *s, size_t bucket, json_t *obj,
+                           const struct store_version **ret)
+{
+    GS_AUTO_JSON json_t *owned = obj;
+    const char *ns = gs_json_str(obj, "metadata", "namespace", NULL);
+    const char *name = gs_json_str(obj, "metadata", "name", NULL);
+
+    if (!name)
+        return gs_error_new(GS_EINTERNAL, "an object without metadata.name reached the store");
+    ns = ns ? ns : "";
+    struct entry *e = find(s, bucket, ns, name);
+    struct gs_error *err = check_room(s, e);
+    if (err)
+        return err;
+    uint64_t rv = s->rv + 1;
+    set_rv(obj, rv);
+    GS_CLEANUP(store_version_unrefp)
+    struct store_version *version = version_new(json_incref(owned), rv);
+    if (s->db) {
+        err = store_db_put(s->db, s->bucket_names[bucket], ns, name, rv,
+                           gs_slice_make(version->text, version->text_len));
+        if (err)
+            return err;
+    }
+    s->rv = rv;
+    GS_CLEANUP(store_version_unrefp) struct store_version *before = NULL;
+    if (e) {
+        before = e->version;
+        e->version = version_ref(version);
+    } else {
+        insert(s, bucket, ns, name, version_ref(version));
+    }
+    if (ret)
+        *ret = version;
+    publish(s, &(struct store_change){rv, bucket, before ? STORE_MODIFIED : STORE_ADDED, before,
+                                      version});
+    return NULL;
+}
+
+struct gs_error *store_delete(struct store *s, size_t bucket, const char *ns, const char *name)
+{
+    struct entry *e = find(s, bucket, ns, name);
+
+    if (!e)
+        return gs_error_new(GS_ENOTFOUND, "%s \"%s\" is not in the store", s->bucket_names[bucket],
+                            name);
+    uint64_t rv = s->rv + 1;
+    if (s->db) {
+        struct gs_error *err = store_db_delete(s->db, s->bucket_names[bucket], ns, name, rv);
+        if (err)
+            return err;
+    }
+    s->rv = rv;
+    GS_CLEANUP(store_version_unrefp) struct store_version *before = version_ref(e->version);
+    json_t *last = json_deep_copy(before->tree);
+    set_rv(last, rv);
+    GS_CLEANUP(store_version_unrefp) struct store_version *after = version_new(last, rv);
+    erase(s, bucket, e);
+    publish(s, &(struct store_change){rv, bucket, STORE_DELETED, before, after});
+    // No longer current: the ring keeps the text only.
+    json_decref(after->tree);
+    after->tree = NULL;
+    return NULL;
+}
+
+// --- opening ---
+
+static void load_row(void *arg, const char *bucket, const char *ns, const char *name, uint64_t rv,
+                     struct gs_slice body)
+{
+    struct store *s = arg;
+    json_t *tree = NULL;
+    size_t b = 0;
+
+    while (b < s->n_buckets && strcmp(s->bucket_names[b], bucket) != 0)
+        b++;
+    if (b == s->n_buckets) {
+        gs_warn("store", "%s \"%s\": this version does not know the kind: kept on disk, not served",
+                bucket, name);
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *err = gs_json_parse(body, false, &tree);
+    if (err || !json_is_object(tree)) {
+        gs_warn("store", "%s \"%s\": cannot be read, left out: %s", bucket, name,
+                err ? gs_error_message(err) : "not an object");
+        json_decref(tree);
+        return;
+    }
+    insert(s, b, ns, name, version_new(tree, rv));
+}
+
+struct gs_error *store_open(const struct store_config *cfg, struct store **ret)
+{
+    GS_CLEANUP(store_closep) struct store *s = gs_alloc(sizeof *s);
+
+    s->bucket_names = cfg->bucket_names;
+    s->n_buckets = cfg->n_buckets;
+    s->buckets = gs_alloc_array(cfg->n_buckets, sizeof *s->buckets);
+    s->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
+    s->ring_cap = cfg->ring_len ? cfg->ring_len : DEFAULT_RING_LEN;
+    s->ring = gs_alloc_array(s->ring_cap, sizeof *s->ring);
+    s->ring_max_bytes = cfg->ring_bytes ? cfg->ring_bytes : DEFAULT_RING_BYTES;
+    s->on_change = cfg->on_change;
+    s->arg = cfg->arg;
+    if (cfg->path) {
+        struct gs_error *err = store_db_open(cfg->path, &s->db);
+        if (!err)
+            err = store_db_load(s->db, load_row, s, &s->rv);
+        if (err)
+            return err;
+        s->forgotten_rv = s->rv;
+    }
+    *ret = GS_TAKE(s);
+    return NULL;
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    while (s->ring_len > 0)
+        ring_drop_first(s);
+    for (size_t b = 0; b < s->n_buckets; b++) {
+        for (size_t i = 0; i < s->buckets[b].len; i++)
+            entry_finish(&s->buckets[b].items[i]);
+        free(s->buckets[b].items);
+    }
+    free(s->buckets);
+    free(s->ring);
+    store_db_close(s->db);
+    free(s);
+}

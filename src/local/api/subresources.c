@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// status, scale, log, binding, eviction, finalize.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/api/api_private.h"
+
+static json_t *stored_object(const struct api_request *r)
+{
+    const struct store_version *v =
+        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    return v ? json_incref(v->tree) : NULL;
+}
+
+static bool is_method(const struct api_request *r, const char *method)
+{
+    return strcmp(http_method(r->x), method) == 0;
+}
+
+static bool is_pods(const struct api_request *r)
+{
+    return *r->res->group == '\0' && strcmp(r->res->plural, "pods") == 0;
+}
+
+static void reply_success(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *status = json_object();
+
+    gs_json_set_str(status, "kind", "Status");
+    gs_json_set_str(status, "apiVersion", "v1");
+    json_object_set_new(status, "metadata", json_object());
+    gs_json_set_str(status, "status", "Success");
+    gs_json_set_int(status, "code", 201);
+    kube_reply_json(r->x, 201, status);
+}
+
+// --- status, finalize ---
+
+static json_t *serve_part(const struct api_request *r)
+{
+    if (is_method(r, "GET"))
+        return api_get(r);
+    if (is_method(r, "PUT"))
+        return api_update(r);
+    return is_method(r, "PATCH") ? api_patch(r) : api_method_not_allowed();
+}
+
+// --- scale ---
+
+static json_t *scale_of(const json_t *obj)
+{
+    static const char *const from_meta[] = {"name", "namespace", "uid", "resourceVersion",
+                                            "creationTimestamp"};
+    json_t *scale = json_object();
+    json_t *meta = json_object();
+    struct kube_selector selector = {0};
+    GS_AUTO_BUF struct gs_buf text = {0};
+
+    gs_json_set_str(scale, "kind", "Scale");
+    gs_json_set_str(scale, "apiVersion", "autoscaling/v1");
+    for (size_t i = 0; i < GS_ARRAY_LEN(from_meta); i++)
+        gs_json_set_str(meta, from_meta[i], gs_json_str(obj, "metadata", from_meta[i], NULL));
+    json_object_set_new(scale, "metadata", meta);
+    gs_json_set(scale, json_integer(gs_json_int(obj, 1, "spec", "replicas", NULL)), "spec",
+                "replicas", NULL);
+    gs_json_set(scale, json_integer(gs_json_int(obj, 0, "status", "replicas", NULL)), "status",
+                "replicas", NULL);
+    GS_AUTO_ERROR struct gs_error *err =
+        kube_selector_from_json(gs_json_get(obj, "spec", "selector", NULL), &selector);
+    if (!err) {
+        kube_selector_format(&selector, &text);
+        kube_selector_finish(&selector);
+        gs_json_set(scale, json_string(text.data ? text.data : ""), "status", "selector", NULL);
+    }
+    return scale;
+}
+
+static json_t *read_scale(const struct api_request *r, const json_t *obj, json_t **ret)
+{
+    GS_AUTO_JSON json_t *current = scale_of(obj);
+    const struct kube_type *type = kube_schema_find("autoscaling/v1", "Scale");
+    json_t *status =
+        is_method(r, "PATCH") ? api_apply_patch(r, type, current, ret) : api_read_body(r, ret);
+
+    return status ? status : api_check_kind(*ret, "Scale");
+}
+
+static json_t *check_replicas(const struct api_request *r, const json_t *scale, int64_t *ret)
+{
+    const json_t *replicas = gs_json_get(scale, "spec", "replicas", NULL);
+    struct kube_field_errors errors = {0};
+    json_t *status = NULL;
+    char value[24];
+
+    if (replicas && !json_is_integer(replicas))
+        return kube_status_failure(400, "BadRequest",
+                                   "Scale in version \"v1\" cannot be handled as a Scale: json: "
+                                   "cannot unmarshal spec.replicas: it must be a whole number",
+                                   NULL);
+    int64_t n = replicas ? json_integer_value(replicas) : 0;
+    if (n < 0 || n > INT32_MAX) {
+        snprintf(value, sizeof value, "%lld", (long long)n);
+        kube_field_error(&errors, "FieldValueInvalid", "spec.replicas", value,
+                         n < 0 ? "must be greater than or equal to 0"
+                               : "must be less than or equal to 2147483647");
+        status = kube_status_invalid("Scale.autoscaling", r->name, &errors);
+        kube_field_errors_finish(&errors);
+    } else {
+        *ret = n;
+    }
+    return status;
+}
+
+static json_t *write_scale(const struct api_request *r, const json_t *obj)
+{
+    GS_AUTO_JSON json_t *scale = NULL;
+    GS_AUTO_JSON json_t *stored = NULL;
+    int64_t replicas = 0;
+
+    json_t *status = read_scale(r, obj, &scale);
+    if (!status)
+        status = check_replicas(r, scale, &replicas);
+    if (status)
+        return status;
+    json_t *next = json_deep_copy(obj);
+    const char *rv = gs_json_str(scale, "metadata", "resourceVersion", NULL);
+    const char *uid = gs_json_str(scale, "metadata", "uid", NULL);
+    gs_json_set_str(json_object_get(next, "metadata"), "resourceVersion", rv);
+    if (uid)
+        gs_json_set_str(json_object_get(next, "metadata"), "uid", uid);
+    gs_json_set(next, json_integer(replicas), "spec", "replicas", NULL);
+    status = api_replace(r, obj, next, &stored);
+    if (status)
+        return status;
+    GS_AUTO_JSON json_t *reply = scale_of(stored);
+    kube_reply_json(r->x, 200, reply);
+    return NULL;
+}
+
+static json_t *serve_scale(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *obj = stored_object(r);
+
+    if (!obj)
+        return api_not_found(r);
+    if (is_method(r, "PUT") || is_method(r, "PATCH"))
+        return write_scale(r, obj);
+    if (!is_method(r, "GET"))
+        return api_method_not_allowed();
+    GS_AUTO_JSON json_t *scale = scale_of(obj);
+    kube_reply_json(r->x, 200, scale);
+    return NULL;
+}
+
+// --- pods: log, binding, eviction ---
+
+static json_t *serve_log(const struct api_request *r)
+{
+    if (!is_method(r, "GET"))
+        return api_method_not_allowed();
+    GS_AUTO_JSON json_t *pod = stored_object(r);
+    if (!pod)
+        return api_not_found(r);
+    if (!r->api->logs)
+        return kube_status_failure(503, "ServiceUnavailable",
+                                   "no kubelet is running here: there are no logs to show", NULL);
+    r->api->logs(r->api->logs_ctx, pod, r->x);
+    return NULL;
+}
+
+static json_t *already_bound(const struct api_request *r, const json_t *pod)
+{
+    GS_AUTO_FREE char *why = gs_format("pod %s is already assigned to node \"%s\"", r->name,
+                                       gs_json_str(pod, "spec", "nodeName", NULL));
+    return kube_status_conflict("pods/binding", r->name, why);
+}
+
+static void add_annotations(json_t *pod, const json_t *binding)
+{
+    json_t *from = gs_json_get(binding, "metadata", "annotations", NULL);
+
+    if (json_object_size(from) == 0)
+        return;
+    if (!gs_json_get(pod, "metadata", "annotations", NULL))
+        gs_json_set(pod, json_object(), "metadata", "annotations", NULL);
+    json_object_update(gs_json_get(pod, "metadata", "annotations", NULL), from);
+}
+
+static void mark_scheduled(json_t *pod)
+{
+    json_t *conditions = gs_json_get(pod, "status", "conditions", NULL);
+
+    if (!conditions) {
+        conditions = json_array();
+        gs_json_set(pod, conditions, "status", "conditions", NULL);
+    }
+    kube_set_condition(conditions, "PodScheduled", "True", NULL, NULL, gs_unix_ms());
+}
+
+static json_t *serve_binding(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *binding = NULL;
+
+    if (!is_method(r, "POST"))
+        return api_method_not_allowed();
+    json_t *status = api_read_body(r, &binding);
+    if (!status)
+        status = api_check_kind(binding, "Binding");
+    if (status)
+        return status;
+    const char *node = gs_json_str(binding, "target", "name", NULL);
+    if (!node || !*node)
+        return kube_status_failure(400, "BadRequest", "target.name: Required value", NULL);
+    GS_AUTO_JSON json_t *pod = stored_object(r);
+    if (!pod)
+        return api_not_found(r);
+    const char *bound = gs_json_str(pod, "spec", "nodeName", NULL);
+    if (bound && *bound)
+        return already_bound(r, pod);
+    json_t *next = json_deep_copy(pod);
+    gs_json_set(next, json_string(node), "spec", "nodeName", NULL);
+    add_annotations(next, binding);
+    mark_scheduled(next);
+    status = api_store(r, next, NULL);
+    if (!status)
+        reply_success(r);
+    return status;
+}
+
+static json_t *serve_eviction(const struct api_request *r)
+{
+    GS_AUTO_JSON json_t *eviction = NULL;
+    GS_AUTO_JSON json_t *deleted = NULL;
+    bool gone;
+
+    if (!is_method(r, "POST"))
+        return api_method_not_allowed();
+    json_t *status = api_read_body(r, &eviction);
+    if (!status)
+        status = api_check_kind(eviction, "Eviction");
+    if (status)
+        return status;
+    GS_AUTO_JSON json_t *pod = stored_object(r);
+    if (!pod)
+        return api_not_found(r);
+    status = api_delete_object(r, pod, json_object_get(eviction, "deleteOptions"), &deleted, &gone);
+    if (!status)
+        reply_success(r);
+    return status;
+}
+
+static json_t *not_here(const struct api_request *r)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("pods/%s is not served here: containers are plain processes of this machine, "
+                  "reach them with its own tools (their address is the pod's IP)",
+                  r->sub);
+    return kube_status_failure(501, "NotImplemented", text, NULL);
+}
+
+static json_t *serve_pod_part(const struct api_request *r)
+{
+    static const char *const known[] = {
+        "exec", "attach", "portforward", "proxy", "ephemeralcontainers", "resize"};
+
+    if (strcmp(r->sub, "log") == 0)
+        return serve_log(r);
+    if (strcmp(r->sub, "binding") == 0)
+        return serve_binding(r);
+    if (strcmp(r->sub, "eviction") == 0)
+        return serve_eviction(r);
+    for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
+        if (strcmp(r->sub, known[i]) == 0)
+            return not_here(r);
+    return kube_status_failure(404, "NotFound", "the server could not find the requested resource",
+                               NULL);
+}
+
+json_t *api_subresource(const struct api_request *r)
+{
+    if (strcmp(r->sub, "status") == 0 && local_resource_has(r->res, LOCAL_R_STATUS))
+        return serve_part(r);
+    if (strcmp(r->sub, "finalize") == 0 && strcmp(r->res->plural, "namespaces") == 0)
+        return serve_part(r);
+    if (strcmp(r->sub, "scale") == 0 && local_resource_has(r->res, LOCAL_R_SCALE))
+        return serve_scale(r);
+    if (is_pods(r))
+        return serve_pod_part(r);
+    return kube_status_failure(404, "NotFound", "the server could not find the requested resource",
+                               NULL);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs.
+#include "base/mem.h"
+#include "kube/names.h"
+#include "kube/object.h"
+#include "kube/selector.h"
+#include "local/api/names.h"
+#include "local/api/validate.h"
+
+// Go's %#v of a map of strings, as Kubernetes shows it.
+static void show_map(const json_t *map, struct gs_buf *out)
+{
+    const char *key;
+    json_t *value;
+    bool first = true;
+
+    if (!map) {
+        gs_buf_add_str(out, "map[string]string(nil)");
+        return;
+    }
+    gs_buf_add_str(out, "map[string]string{");
+    json_object_foreach((json_t *)map, key, value)
+    {
+        gs_buf_add_str(out, first ? "" : ", ");
+        first = false;
+        kube_quote(gs_slice_of(key), out);
+        gs_buf_add_char(out, ':');
+        kube_quote(gs_slice_of(json_string_value(value)), out);
+    }
+    gs_buf_add_char(out, '}');
+}
+
+static void show_selector(const json_t *selector, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "v1.LabelSelector{MatchLabels:");
+    show_map(json_object_get(selector, "matchLabels"), out);
+    gs_buf_add_str(out, ", MatchExpressions:[]v1.LabelSelectorRequirement");
+    const json_t *expressions = json_object_get(selector, "matchExpressions");
+    if (json_array_size(expressions) > 0)
+        gs_json_dump(expressions, out);
+    else
+        gs_buf_add_str(out, "(nil)");
+    gs_buf_add_char(out, '}');
+}
+
+static void check_selector(const json_t *obj, struct kube_field_errors *errors)
+{
+    const json_t *selector = gs_json_get(obj, "spec", "selector", NULL);
+    const json_t *labels = gs_json_get(obj, "spec", "template", "metadata", "labels", NULL);
+    struct kube_selector parsed = {0};
+    GS_AUTO_BUF struct gs_buf shown = {0};
+
+    if (!selector) {
+        local_required(errors, "spec.selector", "");
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_from_json(selector, &parsed);
+    show_selector(selector, &shown);
+    if (err) {
+        kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data, "%s",
+                         gs_error_message(err));
+        return;
+    }
+    local_validate_labels(json_object_get(selector, "matchLabels"), "spec.selector.matchLabels",
+                          errors);
+    if (parsed.len == 0) {
+        kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
+                         "empty selector is invalid for %s",
+                         gs_streq(kube_kind(obj), "Deployment") ? "deployment" : "this kind");
+    } else if (!kube_selector_matches(&parsed, labels)) {
+        gs_buf_clear(&shown);
+        show_map(labels, &shown);
+        kube_field_error(errors, "FieldValueInvalid", "spec.template.metadata.labels", shown.data,
+                         "`selector` does not match template `labels`");
+    }
+    kube_selector_finish(&parsed);
+}
+
+static void check_same_selector(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors)
+{
+    const json_t *selector = gs_json_get(obj, "spec", "selector", NULL);
+    GS_AUTO_BUF struct gs_buf shown = {0};
+
+    if (!selector || json_equal(selector, gs_json_get(old, "spec", "selector", NULL)))
+        return;
+    show_selector(selector, &shown);
+    kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
+                     "field is immutable");
+}
+
+static void check_template(const json_t *obj, const char *restart_policy,
+                           struct kube_field_errors *errors)
+{
+    const json_t *template = gs_json_get(obj, "spec", "template", NULL);
+    const json_t *spec = json_object_get(template, "spec");
+    const char *given = gs_json_str(spec, "restartPolicy", NULL);
+
+    local_validate_labels(gs_json_get(template, "metadata", "labels", NULL),
+                          "spec.template.metadata.labels", errors);
+    local_validate_pod_spec(spec, "spec.template.spec", errors);
+    if (restart_policy && given && strcmp(given, restart_policy) != 0) {
+        GS_AUTO_FREE char *choice = gs_format("\"%s\"", restart_policy);
+        local_unsupported(errors, "spec.template.spec.restartPolicy", given, choice);
+    }
+}
+
+// --- Deployment strategy ---
+
+static bool is_percent(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && strcmp(text + digits, "%") == 0;
+}
+
+static bool is_zero(const json_t *value)
+{
+    if (json_is_integer(value))
+        return json_integer_value(value) == 0;
+    return json_is_string(value) && strcmp(json_string_value(value), "0%") == 0;
+}
+
+static void check_share(const json_t *rolling, const char *key, struct kube_field_errors *errors)
+{
+    static const char path[] = "spec.strategy.rollingUpdate";
+    const json_t *value = json_object_get(rolling, key);
+
+    local_validate_range(rolling, key, 0, INT32_MAX, path, LOCAL_NOT_NEGATIVE, errors);
+    if (json_is_string(value) && !is_percent(json_string_value(value))) {
+        GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
+        local_invalid(errors, field, json_string_value(value),
+                      "a valid percent string must be a numeric string followed by an ending '%%' "
+                      "(e.g. '1%%',  or '93%%', regex used for validation is '[0-9]+%%')");
+    }
+}
+
+static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
+{
+    const json_t *strategy = gs_json_get(obj, "spec", "strategy", NULL);
+    const char *type = gs_json_str(strategy, "type", NULL);
+    const json_t *rolling = json_object_get(strategy, "rollingUpdate");
+
+    if (gs_streq(type, "Recreate")) {
+        if (rolling)
+            kube_field_error(errors, "FieldValueForbidden", "spec.strategy.rollingUpdate", NULL,
+                             "may not be specified when strategy `type` is 'Recreate'");
+    } else if (gs_streq(type, "RollingUpdate")) {
+        check_share(rolling, "maxUnavailable", errors);
+        check_share(rolling, "maxSurge", errors);
+        if (is_zero(json_object_get(rolling, "maxUnavailable")) &&
+            is_zero(json_object_get(rolling, "maxSurge")))
+            kube_field_error(errors, "FieldValueInvalid",
+                             "spec.strategy.rollingUpdate.maxUnavailable", "0",
+                             "may not be 0 when `maxSurge` is 0");
+    } else {
+        local_unsupported(errors, "spec.strategy.type", type ? type : "",
+                          "\"Recreate\", \"RollingUpdate\"");
+    }
+}
+
+static void check_deployment(const json_t *obj, struct kube_field_errors *errors)
+{
+    const json_t *spec = json_object_get(obj, "spec");
+    int64_t min_ready = gs_json_int(spec, 0, "minReadySeconds", NULL);
+    int64_t deadline = gs_json_int(spec, INT32_MAX, "progressDeadlineSeconds", NULL);
+
+    check_strategy(obj, errors);
+    local_validate_range(spec, "progressDeadlineSeconds", 0, INT32_MAX, "spec", LOCAL_NOT_NEGATIVE,
+                         errors);
+    if (deadline >= 0 && deadline <= min_ready)
+        local_validate_range(spec, "progressDeadlineSeconds", min_ready + 1, INT32_MAX, "spec",
+                             "must be greater than minReadySeconds", errors);
+}
+
+void local_validate_workload(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+{
+    static const char *const counts[] = {"replicas", "minReadySeconds", "revisionHistoryLimit"};
+    const json_t *spec = json_object_get(obj, "spec");
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
+        local_validate_range(spec, counts[i], 0, INT32_MAX, "spec", LOCAL_NOT_NEGATIVE, errors);
+    check_selector(obj, errors);
+    check_template(obj, "Always", errors);
+    if (gs_streq(kube_kind(obj), "Deployment"))
+        check_deployment(obj, errors);
+    if (old)
+        check_same_selector(obj, old, errors);
+}
+
+void local_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+{
+    static const char *const counts[] = {"parallelism", "completions", "backoffLimit"};
+    const char *policy = gs_json_str(obj, "spec", "template", "spec", "restartPolicy", NULL);
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
+        local_validate_range(json_object_get(obj, "spec"), counts[i], 0, INT32_MAX, "spec",
+                             LOCAL_NOT_NEGATIVE, errors);
+    check_template(obj, NULL, errors);
+    if (gs_streq(policy, "Always"))
+        kube_field_error(errors, "FieldValueRequired", "spec.template.spec.restartPolicy", NULL,
+                         "valid values: \"OnFailure\", \"Never\"");
+}

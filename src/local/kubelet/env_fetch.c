@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/env_fetch.h"
+
+#include "base/mem.h"
+
+struct item {
+    struct local_env_fetch *fetch;
+    char *key; // "configmaps/name"
+    struct kube_request *request;
+};
+
+struct local_env_fetch {
+    json_t *sources;
+    struct item *items;
+    size_t len, pending;
+    struct gs_error *err; // the first
+    void (*done)(void *arg, const json_t *sources, const struct gs_error *err);
+    void *arg;
+};
+
+static void fetch_free(struct local_env_fetch *f)
+{
+    for (size_t i = 0; i < f->len; i++)
+        free(f->items[i].key);
+    free(f->items);
+    json_decref(f->sources);
+    gs_error_free(f->err);
+    free(f);
+}
+
+static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct item *item = arg;
+    struct local_env_fetch *f = item->fetch;
+    item->request = NULL;
+    if (!err) {
+        json_object_set(f->sources, item->key, body);
+    } else if (status != 404 && !f->err) {
+        f->err = gs_error_wrap(err, "reading %s", item->key);
+        err = NULL;
+    }
+    gs_error_free(err);
+    if (--f->pending)
+        return;
+    f->done(f->arg, f->sources, f->err);
+    fetch_free(f);
+}
+
+struct local_env_fetch *
+local_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
+                      void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
+                      void *arg)
+{
+    struct local_env_fetch *f = gs_alloc(sizeof(*f));
+    f->sources = json_copy((json_t *)refs);
+    f->items = gs_alloc_array(json_object_size(refs), sizeof(*f->items));
+    f->done = done;
+    f->arg = arg;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)refs, key, value)
+    {
+        const char *name = strchr(key, '/') + 1;
+        struct item *item = &f->items[f->len++];
+        struct kube_gvr gvr =
+            gs_starts(key, "secrets/") ? (struct kube_gvr){"", "v1", "secrets"} : KUBE_CONFIGMAPS;
+        *item = (struct item){.fetch = f, .key = gs_strdup(key)};
+        f->pending++;
+        item->request = kube_get(client, gvr, ns, name, NULL, on_reply, item);
+    }
+    return f;
+}
+
+void local_env_fetch_cancel(struct local_env_fetch *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->len; i++)
+        kube_request_cancel(f->items[i].request);
+    fetch_free(f);
+}

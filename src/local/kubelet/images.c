@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/images.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct image {
+    char *name; // without the '*'
+    bool prefix;
+    struct local_words command;
+};
+
+struct local_images {
+    struct image *items;
+    size_t len;
+};
+
+void local_words_add(struct local_words *w, const char *word)
+{
+    // Always room for the NULL behind the last.
+    gs_grow(&w->items, &w->cap, w->len + 1, sizeof(*w->items));
+    w->items[w->len++] = gs_strdup(word);
+    w->items[w->len] = NULL;
+}
+
+void local_words_finish(struct local_words *w)
+{
+    for (size_t i = 0; i < w->len; i++)
+        free(w->items[i]);
+    free(w->items);
+    *w = (struct local_words){0};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+// Reads one word at *at. false: a quote is not closed.
+static bool take_word(const char **at, struct gs_buf *word)
+{
+    const char *s = *at;
+    char quote = 0;
+    for (; *s && (quote || !is_blank(*s)); s++) {
+        if (quote == 0 && (*s == '\'' || *s == '"'))
+            quote = *s;
+        else if (quote && *s == quote)
+            quote = 0;
+        else if (*s == '\\' && quote == 0 && s[1])
+            gs_buf_add_char(word, *++s);
+        else if (*s == '\\' && quote == '"' && s[1] && strchr("\"\\$`", s[1]))
+            gs_buf_add_char(word, *++s);
+        else
+            gs_buf_add_char(word, *s);
+    }
+    *at = s;
+    return quote == 0;
+}
+
+struct gs_error *local_split_words(const char *text, struct local_words *ret)
+{
+    struct local_words words = {0};
+    for (const char *at = text;;) {
+        while (is_blank(*at))
+            at++;
+        if (!*at)
+            break;
+        GS_AUTO_BUF struct gs_buf word = {0};
+        if (!take_word(&at, &word)) {
+            local_words_finish(&words);
+            return gs_error_new(GS_EINVAL, "a quote is not closed in: %s", text);
+        }
+        local_words_add(&words, word.len ? word.data : "");
+    }
+    *ret = words;
+    return NULL;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+char *local_find_program(const char *self_exe, const char *name)
+{
+    // The program lies in bin/ when installed and in <build>/src/cmd in a build folder.
+    static const char *const places[] = {"", "../libexec/gpuscale/", "../../", "../../../"};
+    if (name[0] == '/')
+        return gs_strdup(name);
+    const char *slash = strrchr(self_exe, '/');
+    for (size_t i = 0; slash && i < GS_ARRAY_LEN(places); i++) {
+        GS_AUTO_FREE char *path =
+            gs_format("%.*s/%s%s", (int)(slash - self_exe), self_exe, places[i], name);
+        if (is_program(path))
+            return realpath(path, NULL);
+    }
+    return strchr(name, '/') && is_program(name) ? realpath(name, NULL) : gs_strdup(name);
+}
+
+static struct gs_error *image_init(struct image *image, const char *self_exe,
+                                   const struct local_image *from)
+{
+    struct gs_error *err = local_split_words(from->command, &image->command);
+    if (!err && image->command.len == 0)
+        err = gs_error_new(GS_EINVAL, "the command is empty");
+    if (err)
+        return gs_error_wrap(err, "--image %s", from->image);
+    size_t len = strlen(from->image);
+    image->prefix = len && from->image[len - 1] == '*';
+    image->name = gs_strndup(from->image, image->prefix ? len - 1 : len);
+    char *program = local_find_program(self_exe, image->command.items[0]);
+    if (program) {
+        free(image->command.items[0]);
+        image->command.items[0] = program;
+    }
+    return NULL;
+}
+
+struct gs_error *local_images_new(const char *self_exe, const struct local_image *images, size_t n,
+                                  struct local_images **ret)
+{
+    struct local_images *m = gs_alloc(sizeof(*m));
+    m->items = gs_alloc_array(n ? n : 1, sizeof(*m->items));
+    m->len = n;
+    for (size_t i = 0; i < n; i++) {
+        struct gs_error *err = image_init(&m->items[i], self_exe, &images[i]);
+        if (err) {
+            local_images_free(m);
+            return err;
+        }
+    }
+    *ret = m;
+    return NULL;
+}
+
+void local_images_free(struct local_images *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->len; i++) {
+        free(m->items[i].name);
+        local_words_finish(&m->items[i].command);
+    }
+    free(m->items);
+    free(m);
+}
+
+const struct local_words *local_images_find(const struct local_images *m, const char *image)
+{
+    const struct image *best = NULL;
+    for (size_t i = 0; i < m->len; i++) {
+        const struct image *at = &m->items[i];
+        if (!at->prefix && gs_streq(at->name, image))
+            return &at->command;
+        if (at->prefix && gs_starts(image, at->name) &&
+            (!best || strlen(at->name) > strlen(best->name)))
+            best = at;
+    }
+    return best ? &best->command : NULL;
+}
+
+static void add_json_words(struct local_words *w, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        local_words_add(w, word ? word : "");
+    }
+}
+
+struct gs_error *local_images_argv(const struct local_images *m, const json_t *container,
+                                   struct local_words *ret)
+{
+    const char *image = gs_json_str(container, "image", NULL);
+    const json_t *command = gs_json_get(container, "command", NULL);
+    const struct local_words *mapped = NULL;
+    if (json_array_size(command) == 0) {
+        mapped = local_images_find(m, image ? image : "");
+        if (!mapped)
+            return gs_error_new(GS_ENOTFOUND,
+                                "Failed to pull image \"%s\": no command is mapped to this image "
+                                "here; start gpuscale up with --image '%s=COMMAND'",
+                                image ? image : "", image ? image : "IMAGE");
+    }
+    struct local_words argv = {0};
+    for (size_t i = 0; mapped && i < mapped->len; i++)
+        local_words_add(&argv, mapped->items[i]);
+    add_json_words(&argv, command);
+    add_json_words(&argv, gs_json_get(container, "args", NULL));
+    *ret = argv;
+    return NULL;
+}

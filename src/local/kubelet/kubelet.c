@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/event.h"
+#include "kube/names.h"
+#include "local/kubelet/logs.h"
+#include "local/kubelet/node.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/podresources.h"
+#include "local/kubelet/proctree.h"
+#include "local/kubelet/shim.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <sys/file.h>
+
+enum { STOP_EXTRA_MS = 5000 }; // beyond the grace time, until we give up waiting
+
+// --- what a former kubelet left ---
+
+static void kill_if_same(pid_t pid, uint64_t start_ticks)
+{
+    if (pid > 1 && start_ticks && local_proc_start_time(pid) == start_ticks)
+        kill(pid, SIGKILL);
+}
+
+// true when the container of this status file may have left something.
+static bool kill_recorded(const char *path)
+{
+    struct shim_status s;
+    GS_AUTO_ERROR struct gs_error *err = shim_status_read(path, &s);
+    if (err || s.finished_ms)
+        return false;
+    kill_if_same(s.shim_pid, s.shim_start_ticks);
+    kill_if_same(s.pid, s.start_ticks);
+    return true;
+}
+
+static void kill_leftovers_of(const struct local_kubelet *k, const char *uid)
+{
+    GS_AUTO_FREE char *pattern =
+        gs_format("%s/%s/%s/*/*.status", k->data_dir, LOCAL_DIR_CONTAINERS, uid);
+    GS_AUTO_FREE char *mark = gs_format("%s=%s", LOCAL_ENV_POD_UID, uid);
+    glob_t found;
+    bool any = false;
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            any = kill_recorded(found.gl_pathv[i]) || any;
+        globfree(&found);
+    }
+    if (any)
+        local_proc_kill_marked(mark, NULL);
+}
+
+static void each_known_pod(struct local_kubelet *k, const char *what,
+                           void (*fn)(const struct local_kubelet *k, const char *uid))
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", k->data_dir, what);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (e->d_name[0] != '.')
+            fn(k, e->d_name);
+    closedir(dir);
+}
+
+static void remove_if_unknown(const struct local_kubelet *k, const char *uid)
+{
+    if (gs_hmap_get_str(k->workers, uid))
+        return;
+    GS_AUTO_FREE char *work = gs_format("%s/%s/%s", k->data_dir, LOCAL_DIR_PODS, uid);
+    GS_AUTO_FREE char *logs = gs_format("%s/%s/%s", k->data_dir, LOCAL_DIR_CONTAINERS, uid);
+    local_remove_tree(work);
+    local_remove_tree(logs);
+}
+
+// --- pods come and go ---
+
+static bool is_plain_word(const char *s)
+{
+    size_t n = s ? strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") : 0;
+    return n > 0 && n < 128 && s[n] == '\0';
+}
+
+// They become names of folders.
+static bool has_safe_names(const json_t *pod)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    if (!is_plain_word(kube_uid(pod)))
+        return false;
+    for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++) {
+        size_t i;
+        json_t *c;
+        json_array_foreach(gs_json_get(pod, "spec", lists[l], NULL), i,
+                           c) if (!is_plain_word(gs_json_str(c, "name", NULL))) return false;
+    }
+    return true;
+}
+
+static bool is_ours(const struct local_kubelet *k, const json_t *pod)
+{
+    return gs_streq(gs_json_str(pod, "spec", "nodeName", NULL), k->cluster->node_name) &&
+           has_safe_names(pod);
+}
+
+static struct local_worker *find_worker(const struct local_kubelet *k, const json_t *pod)
+{
+    const char *uid = kube_uid(pod);
+    return uid ? gs_hmap_get_str(k->workers, uid) : NULL;
+}
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct local_kubelet *k = arg;
+    struct local_worker *former = old_obj ? find_worker(k, old_obj) : NULL;
+    // A re-list may show a new pod of the same name in place of the old one.
+    if (former && (!new_obj || !gs_streq(kube_uid(old_obj), kube_uid(new_obj))))
+        local_worker_update(former, NULL);
+    if (!new_obj || !is_ours(k, new_obj))
+        return;
+    struct local_worker *w = find_worker(k, new_obj);
+    if (w)
+        local_worker_update(w, new_obj);
+    else if (!k->stopping)
+        gs_hmap_put_str(k->workers, kube_uid(new_obj), local_worker_new(k, new_obj));
+}
+
+static void each_worker(struct local_kubelet *k, void (*fn)(struct local_worker *w))
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(k->workers, &pos, &key, &value))
+        fn(value);
+}
+
+static void on_synced(void *arg)
+{
+    struct local_kubelet *k = arg;
+    k->synced = true;
+    each_known_pod(k, LOCAL_DIR_PODS, remove_if_unknown);
+    each_known_pod(k, LOCAL_DIR_CONTAINERS, remove_if_unknown);
+    each_worker(k, local_worker_wake);
+}
+
+void local_kubelet_forget(struct local_kubelet *k, struct local_worker *w)
+{
+    gs_hmap_remove_str(k->workers, w->uid);
+    local_worker_free(w);
+}
+
+// --- making ---
+
+static char *find_podnet(const char *self_exe)
+{
+    // Beside the program, in the build folder, or where meson installs it.
+    static const char *const places[] = {"", "../local/", "../lib/gpuscale/", "../lib/*/gpuscale/",
+                                         "../lib64/gpuscale/"};
+    const char *slash = strrchr(self_exe, '/');
+    char *path = NULL;
+    for (size_t i = 0; slash && !path && i < GS_ARRAY_LEN(places); i++) {
+        GS_AUTO_FREE char *pattern =
+            gs_format("%.*s/%slibgpuscale-podnet.so", (int)(slash - self_exe), self_exe, places[i]);
+        glob_t found;
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        path = realpath(found.gl_pathv[0], NULL);
+        globfree(&found);
+    }
+    return path;
+}
+
+static char *describe_moved_ports(void)
+{
+    int end = 1;
+    while (end < 65536 && local_host_port(end) != end)
+        end++;
+    return end > 1 ? gs_format("%d %d", end, local_host_port(1) - 1) : NULL;
+}
+
+// Two kubelets on one data directory would end each other's containers.
+static struct gs_error *lock_data_dir(struct local_kubelet *k)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/kubelet.lock", k->data_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return gs_error_errno(errno, "%s", path);
+    k->lock_fd = fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return NULL;
+    if (errno == EWOULDBLOCK)
+        return gs_error_new(GS_EEXIST,
+                            "%s is in use by another gpuscale: end it, or choose another "
+                            "--data-dir",
+                            k->data_dir);
+    return gs_error_errno(errno, "locking %s", path);
+}
+
+static struct gs_error *open_data_dir(struct local_kubelet *k)
+{
+    const char *dir = k->cluster->data_dir;
+    if (!dir)
+        return gs_error_new(GS_EINVAL, "the kubelet needs a data directory");
+    struct gs_error *err = gs_mkdir_p(dir, 0700);
+    if (err)
+        return err;
+    k->data_dir = realpath(dir, NULL);
+    if (!k->data_dir)
+        return gs_error_errno(errno, "%s", dir);
+    return lock_data_dir(k);
+}
+
+static void copy_config(struct local_kubelet *k, const struct local_kubelet_config *cfg)
+{
+    k->self_exe = gs_strdup(cfg->self_exe);
+    k->gpu_product = gs_strdup(cfg->gpu_product);
+    for (size_t i = 0; i < cfg->n_devices; i++)
+        local_words_add(&k->device_ids, cfg->device_ids[i]);
+    for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
+        local_words_add(&k->extra_env, cfg->extra_env[i]);
+    k->podnet = find_podnet(k->self_exe);
+    k->moved_ports = describe_moved_ports();
+}
+
+static void on_stop_timer(void *arg);
+
+static struct gs_error *start(struct local_kubelet *k, const struct local_kubelet_config *cfg)
+{
+    struct gs_error *err = open_data_dir(k);
+    if (!err)
+        err = local_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
+    if (!err && cfg->podresources_socket)
+        err = local_podresources_new(k, cfg->podresources_socket, &k->podresources);
+    if (err)
+        return err;
+    k->ips = local_pod_ips_new(k->data_dir);
+    k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
+    struct local_node_config node = {
+        .gpu_product = cfg->gpu_product, .n_gpus = cfg->n_devices, .data_dir = k->data_dir};
+    k->node = local_node_new(k->cluster, &node);
+    each_known_pod(k, LOCAL_DIR_CONTAINERS, kill_leftovers_of);
+    if (k->api)
+        local_api_set_logs(k->api, local_logs_handle, k);
+    struct kube_cache_handlers handlers = {
+        .on_change = on_change, .on_synced = on_synced, .arg = k};
+    kube_cache_add_handlers(k->cluster->pods, &handlers);
+    return NULL;
+}
+
+struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,
+                                   const struct local_kubelet_config *cfg,
+                                   struct local_kubelet **ret)
+{
+    struct local_kubelet *k = gs_alloc(sizeof(*k));
+    k->cluster = c;
+    k->api = api;
+    k->lock_fd = -1;
+    k->workers = gs_hmap_new(NULL);
+    k->stop_timer = local_timer_new(c->loop, on_stop_timer, k);
+    copy_config(k, cfg);
+    struct gs_error *err = start(k, cfg);
+    if (err) {
+        local_kubelet_free(k);
+        return gs_error_wrap(err, "starting the kubelet");
+    }
+    *ret = k;
+    return NULL;
+}
+
+// --- the end ---
+
+static void stopped(struct local_kubelet *k)
+{
+    void (*done)(void *arg) = k->stop_done;
+    k->stop_done = NULL;
+    local_timer_stop(k->stop_timer);
+    if (done)
+        done(k->stop_arg);
+}
+
+static bool any_alive(const struct local_kubelet *k)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(k->workers, &pos, &key, &value))
+        if (local_worker_alive(value))
+            return true;
+    return false;
+}
+
+void local_kubelet_maybe_stopped(struct local_kubelet *k)
+{
+    if (!any_alive(k))
+        stopped(k);
+}
+
+static void on_stop_timer(void *arg)
+{
+    struct local_kubelet *k = arg;
+    if (any_alive(k))
+        gs_warn("kubelet", "some containers did not end; going on without waiting for them");
+    stopped(k);
+}
+
+void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*done)(void *arg),
+                        void *arg)
+{
+    k->stopping = true;
+    k->stop_done = done;
+    k->stop_arg = arg;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(k->workers, &pos, &key, &value))
+        local_worker_stop(value, timeout_ms);
+    local_timer_start(k->stop_timer, any_alive(k) ? (uint64_t)timeout_ms + STOP_EXTRA_MS : 0);
+}
+
+void local_kubelet_free(struct local_kubelet *k)
+{
+    if (!k)
+        return;
+    kube_cache_remove_handlers(k->cluster->pods, k);
+    if (k->api)
+        local_api_set_logs(k->api, NULL, NULL);
+    local_logs_close_all(k);
+    local_podresources_free(k->podresources);
+    local_node_free(k->node);
+    each_worker(k, local_worker_free);
+    gs_hmap_free(k->workers);
+    local_pod_ips_free(k->ips);
+    kube_recorder_free(k->recorder);
+    local_images_free(k->images);
+    local_timer_free(k->stop_timer);
+    local_words_finish(&k->extra_env);
+    local_words_finish(&k->device_ids);
+    if (k->lock_fd >= 0)
+        close(k->lock_fd);
+    free(k->self_exe);
+    free(k->data_dir);
+    free(k->podnet);
+    free(k->moved_ports);
+    free(k->gpu_product);
+    free(k);
+}

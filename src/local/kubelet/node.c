@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/node.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/quantity.h"
+#include "local/timer.h"
+
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+
+enum {
+    HEARTBEAT_MS = 10000,
+    LEASE_SECONDS = 40,
+    MAX_PODS = 110,
+};
+// Below these the kubelet reports pressure (its default hard eviction thresholds).
+#define MIN_MEMORY_BYTES (INT64_C(100) * 1024 * 1024)
+#define MIN_DISK_PERCENT 10
+
+struct local_node {
+    struct local_cluster *cluster;
+    char *gpu_product, *data_dir;
+    size_t n_gpus;
+    json_t *conditions;
+    bool registered;
+    struct local_timer *timer;
+    struct kube_request *node_request, *lease_request;
+};
+
+// --- facts of the machine ---
+
+static char *read_line(const char *path)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 4096, &text);
+    struct gs_slice rest = err ? (struct gs_slice){0} : gs_slice_trim(gs_buf_slice(&text));
+    return gs_slice_dup(gs_slice_cut(&rest, '\n'));
+}
+
+// The text after `key` at the start of a line; NULL without one. Caller frees.
+static char *find_line(const char *path, const char *key)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 64 * 1024, &text);
+    if (err)
+        return NULL;
+    for (struct gs_slice rest = gs_buf_slice(&text); rest.data && rest.len;) {
+        struct gs_slice line = gs_slice_cut(&rest, '\n');
+        if (!gs_slice_starts(line, key))
+            continue;
+        size_t skip = strlen(key);
+        return gs_slice_dup(gs_slice_trim(gs_slice_make(line.data + skip, line.len - skip)));
+    }
+    return NULL;
+}
+
+static char *os_image(void)
+{
+    char *name = find_line("/etc/os-release", "PRETTY_NAME=");
+    size_t len = name ? strlen(name) : 0;
+    if (len < 2 || name[0] != '"' || name[len - 1] != '"')
+        return name ? name : gs_strdup("Linux");
+    char *bare = gs_strndup(name + 1, len - 2);
+    free(name);
+    return bare;
+}
+
+static const char *architecture(const struct utsname *u)
+{
+    if (gs_streq(u->machine, "x86_64"))
+        return "amd64";
+    return gs_streq(u->machine, "aarch64") ? "arm64" : u->machine;
+}
+
+static int64_t memory_bytes(void)
+{
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+static bool memory_is_short(void)
+{
+    GS_AUTO_FREE char *kib = find_line("/proc/meminfo", "MemAvailable:");
+    return kib && strtoll(kib, NULL, 10) * 1024 < MIN_MEMORY_BYTES;
+}
+
+static bool disk_is_short(const struct statvfs *disk)
+{
+    return disk->f_blocks && disk->f_bavail * 100 / disk->f_blocks < MIN_DISK_PERCENT;
+}
+
+// --- the object ---
+
+static json_t *labels(const struct local_node *n)
+{
+    struct utsname u;
+    uname(&u);
+    json_t *l = json_object();
+    gs_json_set_str(l, "kubernetes.io/hostname", n->cluster->node_name);
+    gs_json_set_str(l, "kubernetes.io/os", "linux");
+    gs_json_set_str(l, "kubernetes.io/arch", architecture(&u));
+    gs_json_set_str(l, "beta.kubernetes.io/os", "linux");
+    gs_json_set_str(l, "beta.kubernetes.io/arch", architecture(&u));
+    gs_json_set_str(l, "node.kubernetes.io/instance-type", "gpuscale-local");
+    gs_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
+    if (!n->n_gpus)
+        return l;
+    GS_AUTO_FREE char *count = gs_format("%zu", n->n_gpus);
+    gs_json_set_str(l, "nvidia.com/gpu.present", "true");
+    gs_json_set_str(l, "nvidia.com/gpu.count", count);
+    gs_json_set_str(l, "nvidia.com/gpu.product", n->gpu_product);
+    return l;
+}
+
+static json_t *capacity(const struct local_node *n)
+{
+    char text[KUBE_QUANTITY_SIZE];
+    struct statvfs disk;
+    json_t *c = json_object();
+    json_object_set_new(c, "cpu", gs_json_strf("%ld", sysconf(_SC_NPROCESSORS_ONLN)));
+    gs_json_set_str(c, "memory", kube_quantity_format_bytes(memory_bytes(), text));
+    json_object_set_new(c, "pods", gs_json_strf("%d", MAX_PODS));
+    if (statvfs(n->data_dir, &disk) == 0)
+        gs_json_set_str(c, "ephemeral-storage",
+                        kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
+    if (n->n_gpus)
+        json_object_set_new(c, "nvidia.com/gpu", gs_json_strf("%zu", n->n_gpus));
+    return c;
+}
+
+static json_t *node_info(void)
+{
+    struct utsname u;
+    uname(&u);
+    GS_AUTO_FREE char *machine = read_line("/etc/machine-id");
+    GS_AUTO_FREE char *boot = read_line("/proc/sys/kernel/random/boot_id");
+    GS_AUTO_FREE char *image = os_image();
+    json_t *i = json_object();
+    gs_json_set_str(i, "machineID", machine);
+    gs_json_set_str(i, "systemUUID", machine);
+    gs_json_set_str(i, "bootID", boot);
+    gs_json_set_str(i, "kernelVersion", u.release);
+    gs_json_set_str(i, "osImage", image);
+    gs_json_set_str(i, "containerRuntimeVersion", "gpuscale://" GPUSCALE_VERSION);
+    gs_json_set_str(i, "kubeletVersion", "v1.32.0-gpuscale." GPUSCALE_VERSION);
+    gs_json_set_str(i, "kubeProxyVersion", "v1.32.0-gpuscale." GPUSCALE_VERSION);
+    gs_json_set_str(i, "operatingSystem", "linux");
+    gs_json_set_str(i, "architecture", architecture(&u));
+    return i;
+}
+
+static void add_condition(json_t *conditions, const char *type, bool value, const char *reason,
+                          const char *message, int64_t now)
+{
+    char text[GS_RFC3339_SIZE];
+    kube_set_condition(conditions, type, value ? "True" : "False", reason, message, now);
+    size_t i;
+    json_t *c;
+    json_array_foreach(conditions, i, c) if (gs_streq(gs_json_str(c, "type", NULL), type))
+        gs_json_set_str(c, "lastHeartbeatTime", gs_format_rfc3339(now, text));
+}
+
+static json_t *conditions(struct local_node *n)
+{
+    struct statvfs disk = {0};
+    int64_t now = gs_unix_ms();
+    bool memory = memory_is_short();
+    bool full = statvfs(n->data_dir, &disk) == 0 && disk_is_short(&disk);
+    add_condition(n->conditions, "MemoryPressure", memory,
+                  memory ? "KubeletHasInsufficientMemory" : "KubeletHasSufficientMemory",
+                  memory ? "kubelet has insufficient memory available"
+                         : "kubelet has sufficient memory available",
+                  now);
+    add_condition(n->conditions, "DiskPressure", full,
+                  full ? "KubeletHasDiskPressure" : "KubeletHasNoDiskPressure",
+                  full ? "kubelet has disk pressure" : "kubelet has no disk pressure", now);
+    add_condition(n->conditions, "PIDPressure", false, "KubeletHasSufficientPID",
+                  "kubelet has sufficient PID available", now);
+    add_condition(n->conditions, "Ready", true, "KubeletReady", "kubelet is posting ready status",
+                  now);
+    return n->conditions;
+}
+
+static json_t *status(struct local_node *n)
+{
+    json_t *s = json_object();
+    json_object_set_new(s, "capacity", capacity(n));
+    json_object_set_new(s, "allocatable", capacity(n));
+    json_object_set(s, "conditions", conditions(n));
+    json_object_set_new(s, "addresses",
+                        json_pack("[{s:s,s:s},{s:s,s:s}]", "type", "InternalIP", "address",
+                                  LOCAL_NODE_IP, "type", "Hostname", "address",
+                                  n->cluster->node_name));
+    json_object_set_new(s, "nodeInfo", node_info());
+    return s;
+}
+
+static void complain(const struct local_node *n, const char *what, struct gs_error *err)
+{
+    gs_warn("kubelet", "%s %s: %s", what, n->cluster->node_name, gs_error_message(err));
+    gs_error_free(err);
+}
+
+static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    (void)body;
+    n->node_request = NULL;
+    if (code == 404)
+        n->registered = false; // somebody deleted it: made again at the next heartbeat
+    if (err)
+        complain(n, "status of node", err);
+}
+
+static void send_status(struct local_node *n)
+{
+    GS_AUTO_JSON json_t *patch = json_object();
+    json_object_set_new(patch, "status", status(n));
+    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
+                                 "status", KUBE_MERGE_PATCH, patch, on_status, n);
+}
+
+static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    (void)code, (void)body;
+    n->node_request = NULL;
+    if (err) {
+        complain(n, "labels of node", err);
+        return;
+    }
+    n->registered = true;
+    send_status(n);
+}
+
+static void on_created(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    n->node_request = NULL;
+    if (err && gs_error_code(err) == GS_EEXIST) {
+        gs_error_free(err);
+        GS_AUTO_JSON json_t *patch = json_object();
+        gs_json_set(patch, labels(n), "metadata", "labels", NULL);
+        n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
+                                     NULL, KUBE_MERGE_PATCH, patch, on_labelled, n);
+        return;
+    }
+    on_labelled(n, code, body, err);
+}
+
+static void register_node(struct local_node *n)
+{
+    GS_AUTO_JSON json_t *node = json_object();
+    gs_json_set_str(node, "kind", "Node");
+    gs_json_set_str(node, "apiVersion", "v1");
+    gs_json_set(node, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    gs_json_set(node, labels(n), "metadata", "labels", NULL);
+    json_object_set_new(node, "status", status(n));
+    n->node_request = kube_create(n->cluster->client, KUBE_NODES, NULL, node, on_created, n);
+}
+
+// --- the lease ---
+
+static json_t *lease_spec(const struct local_node *n)
+{
+    char now[GS_RFC3339_SIZE];
+    json_t *spec = json_object();
+    gs_json_set_str(spec, "holderIdentity", n->cluster->node_name);
+    gs_json_set_int(spec, "leaseDurationSeconds", LEASE_SECONDS);
+    gs_json_set_str(spec, "renewTime", gs_format_rfc3339_micro(gs_unix_us(), now));
+    return spec;
+}
+
+static void on_lease(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    (void)code, (void)body;
+    n->lease_request = NULL;
+    if (err)
+        complain(n, "lease of node", err);
+}
+
+static void on_namespace(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    on_lease(arg, code, body, err); // the next heartbeat finds it
+}
+
+static void on_lease_created(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    if (code != 404) {
+        on_lease(n, code, body, err);
+        return;
+    }
+    gs_error_free(err);
+    GS_AUTO_JSON json_t *ns = json_pack("{s:s,s:s,s:{s:s}}", "kind", "Namespace", "apiVersion",
+                                        "v1", "metadata", "name", "kube-node-lease");
+    n->lease_request = kube_create(n->cluster->client, KUBE_NAMESPACES, NULL, ns, on_namespace, n);
+}
+
+static void on_renewed(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct local_node *n = arg;
+    if (code != 404) {
+        on_lease(n, code, body, err);
+        return;
+    }
+    gs_error_free(err);
+    GS_AUTO_JSON json_t *lease = json_object();
+    gs_json_set_str(lease, "kind", "Lease");
+    gs_json_set_str(lease, "apiVersion", "coordination.k8s.io/v1");
+    gs_json_set(lease, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    gs_json_set(lease, json_string("kube-node-lease"), "metadata", "namespace", NULL);
+    json_object_set_new(lease, "spec", lease_spec(n));
+    n->lease_request =
+        kube_create(n->cluster->client, KUBE_LEASES, "kube-node-lease", lease, on_lease_created, n);
+}
+
+static void renew_lease(struct local_node *n)
+{
+    GS_AUTO_JSON json_t *patch = json_object();
+    json_object_set_new(patch, "spec", lease_spec(n));
+    n->lease_request =
+        kube_patch(n->cluster->client, KUBE_LEASES, "kube-node-lease", n->cluster->node_name, NULL,
+                   KUBE_MERGE_PATCH, patch, on_renewed, n);
+}
+
+static void on_heartbeat(void *arg)
+{
+    struct local_node *n = arg;
+    if (!n->node_request) {
+        if (n->registered)
+            send_status(n);
+        else
+            register_node(n);
+    }
+    if (!n->lease_request)
+        renew_lease(n);
+}
+
+struct local_node *local_node_new(struct local_cluster *c, const struct local_node_config *cfg)
+{
+    struct local_node *n = gs_alloc(sizeof(*n));
+    *n = (struct local_node){
+        .cluster = c,
+        .data_dir = gs_strdup(cfg->data_dir),
+        .n_gpus = cfg->n_gpus,
+        .gpu_product = gs_strdup(cfg->gpu_product),
+        .conditions = json_array(),
+    };
+    // A label value has no blanks.
+    for (char *at = n->gpu_product; at && *at; at++)
+        if (*at == ' ')
+            *at = '-';
+    n->timer = local_timer_new(c->loop, on_heartbeat, n);
+    local_timer_repeat(n->timer, 0, HEARTBEAT_MS);
+    return n;
+}
+
+void local_node_free(struct local_node *n)
+{
+    if (!n)
+        return;
+    kube_request_cancel(n->node_request);
+    kube_request_cancel(n->lease_request);
+    local_timer_free(n->timer);
+    json_decref(n->conditions);
+    free(n->gpu_product);
+    free(n->data_dir);
+    free(n);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/pod_start.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/event.h"
+#include "local/kubelet/env_fetch.h"
+#include "local/kubelet/podenv.h"
+
+#include <inttypes.h>
+
+enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
+
+// What a command of this machine needs from the environment that we have.
+static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
+                                        "LC_ALL", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
+
+static void set_identity(struct local_words *env, const struct local_container *c)
+{
+    const struct local_worker *w = c->worker;
+    local_env_set(env, LOCAL_ENV_POD_UID, w->uid);
+    local_env_set(env, LOCAL_ENV_POD_NAME, w->name);
+    local_env_set(env, LOCAL_ENV_POD_NS, w->ns);
+    local_env_set(env, LOCAL_ENV_CONTAINER, c->name);
+    local_env_set(env, LOCAL_ENV_POD_IP, w->ip);
+    if (w->k->moved_ports)
+        local_env_set(env, "GPUSCALE_POD_PORTS", w->k->moved_ports);
+}
+
+static void set_base(struct local_words *env, const struct local_container *c)
+{
+    const struct local_worker *w = c->worker;
+    const char *hostname = gs_json_str(w->pod, "spec", "hostname", NULL);
+    local_env_set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    for (size_t i = 0; i < GS_ARRAY_LEN(inherited); i++) {
+        const char *value = getenv(inherited[i]);
+        if (value)
+            local_env_set(env, inherited[i], value);
+    }
+#ifdef __SANITIZE_ADDRESS__
+    // Programs built with the sanitizer insist on being the first library otherwise.
+    local_env_set(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
+#endif
+    for (size_t i = 0; i < w->k->extra_env.len; i++) {
+        const char *entry = w->k->extra_env.items[i];
+        const char *value = strchr(entry, '=');
+        GS_AUTO_FREE char *name = value ? gs_strndup(entry, (size_t)(value - entry)) : NULL;
+        if (name)
+            local_env_set(env, name, value + 1);
+    }
+    local_env_set(env, "HOSTNAME", hostname ? hostname : w->name);
+    local_env_set(env, "POD_IP", w->ip);
+    set_identity(env, c);
+}
+
+// A container without GPUs sees none, unless its manifest says otherwise; what the scheduler gave
+// cannot be overridden, since numbers would mean other GPUs here than in a real container.
+static struct gs_error *build_env(struct local_container *c, const json_t *sources,
+                                  struct local_words *ret)
+{
+    struct local_worker *w = c->worker;
+    GS_AUTO_FREE char *gpus = local_env_gpus(w->pod, c->name);
+    struct local_words env = {0};
+    set_base(&env, c);
+    local_env_set(&env, "CUDA_VISIBLE_DEVICES", "");
+    local_env_set(&env, "NVIDIA_VISIBLE_DEVICES", "void");
+    struct local_env_context ctx = {
+        .pod = w->pod,
+        .container = local_container_spec(c),
+        .pod_ip = w->ip,
+        .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->cluster->node_name),
+        .sources = sources,
+    };
+    struct gs_error *err = local_env_add_spec(&env, &ctx);
+    if (err) {
+        local_words_finish(&env);
+        return err;
+    }
+    set_identity(&env, c);
+    if (*gpus) {
+        local_env_set(&env, "CUDA_VISIBLE_DEVICES", gpus);
+        local_env_set(&env, "NVIDIA_VISIBLE_DEVICES", gpus);
+    }
+    *ret = env;
+    return NULL;
+}
+
+// The image's own program lies in its working folder in many images ("./vectorAdd"): so it does
+// here, also for a pod that brings its own command.
+static void link_program(const struct local_container *c, const char *cwd)
+{
+    const struct local_words *mapped = local_images_find(c->worker->k->images, c->image);
+    const char *base = mapped ? strrchr(mapped->items[0], '/') : NULL;
+    if (!base)
+        return;
+    GS_AUTO_FREE char *link = gs_format("%s%s", cwd, base);
+    unlink(link);
+    if (symlink(mapped->items[0], link) < 0)
+        gs_debug("kubelet", "%s: %m", link);
+}
+
+static void remove_old_logs(const struct local_container *c)
+{
+    static const char *const suffixes[] = {"log", "log.1", "status"};
+    for (size_t i = 0; c->restart_count >= 2 && i < GS_ARRAY_LEN(suffixes); i++) {
+        GS_AUTO_FREE char *path = local_container_file(c, c->restart_count - 2, suffixes[i]);
+        unlink(path);
+    }
+}
+
+static struct gs_error *make_folders(const struct local_container *c, char **ret_cwd)
+{
+    GS_AUTO_FREE char *cwd = local_worker_path(c->worker, LOCAL_DIR_PODS, c->name);
+    GS_AUTO_FREE char *logs = local_worker_path(c->worker, LOCAL_DIR_CONTAINERS, c->name);
+    struct gs_error *err = gs_mkdir_p(cwd, 0700);
+    if (!err)
+        err = gs_mkdir_p(logs, 0700);
+    if (!err)
+        *ret_cwd = GS_TAKE(cwd);
+    return err;
+}
+
+static char *make_container_id(const struct local_container *c)
+{
+    char id[65];
+    GS_AUTO_FREE char *what =
+        gs_format("%s/%s/%u/%" PRId64, c->worker->uid, c->name, c->restart_count, gs_unix_us());
+    uint64_t h = gs_hash(what, strlen(what));
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(id + i * 16, sizeof(id) - i * 16, "%016" PRIx64, h);
+        h = gs_hash(&h, sizeof(h));
+    }
+    return gs_format("gpuscale://%s", id);
+}
+
+static struct gs_error *launch(struct local_container *c, const struct local_words *argv)
+{
+    struct local_kubelet *k = c->worker->k;
+    GS_AUTO_FREE char *cwd = NULL;
+    struct gs_error *err = make_folders(c, &cwd);
+    if (err)
+        return err;
+    local_container_launching(c);
+    free(c->container_id);
+    c->container_id = make_container_id(c);
+    local_env_set(&c->env, LOCAL_ENV_CONTAINER_ID, c->container_id);
+    link_program(c, cwd);
+    remove_old_logs(c);
+    GS_AUTO_FREE char *log = local_container_file(c, c->restart_count, "log");
+    GS_AUTO_FREE char *status = local_container_file(c, c->restart_count, "status");
+    struct local_process_spec spec = {
+        .self_exe = k->self_exe,
+        .argv = argv->items,
+        .env = c->env.items,
+        .cwd = cwd,
+        .preload = k->podnet,
+        .log_path = log,
+        .status_path = status,
+        .grace_ms = (unsigned)local_worker_default_grace_ms(c->worker),
+    };
+    return local_process_start(k->cluster->loop, &spec, &local_container_callbacks, c, &c->process);
+}
+
+static void fail_config(struct local_container *c, const char *message)
+{
+    kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "Failed", "Error: %s", message);
+    local_container_wait(c, "CreateContainerConfigError", "%s", message);
+    local_container_retry(c, CONFIG_RETRY_MS);
+}
+
+static void expand_argv(const struct local_words *env, const struct local_words *argv,
+                        struct local_words *ret)
+{
+    for (size_t i = 0; i < argv->len; i++) {
+        GS_AUTO_FREE char *word = local_env_expand(env, argv->items[i]);
+        local_words_add(ret, word);
+    }
+}
+
+static void start_with(struct local_container *c, const json_t *sources)
+{
+    struct local_worker *w = c->worker;
+    GS_CLEANUP(local_words_finish) struct local_words argv = {0}, expanded = {0};
+    GS_AUTO_ERROR struct gs_error *err =
+        local_images_argv(w->k->images, local_container_spec(c), &argv);
+    struct local_words env = {0};
+    if (!err)
+        err = build_env(c, sources, &env);
+    if (err) {
+        fail_config(c, gs_error_message(err));
+        return;
+    }
+    local_words_finish(&c->env);
+    c->env = env;
+    expand_argv(&c->env, &argv, &expanded);
+    err = launch(c, &expanded);
+    if (err) {
+        kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: %s", gs_error_message(err));
+        local_container_wait(c, "CreateContainerError", "%s", gs_error_message(err));
+        local_container_retry(c, CONFIG_RETRY_MS);
+        return;
+    }
+    kube_event(w->k->recorder, w->pod, "Normal", "Created", "Created container: %s", c->name);
+}
+
+static void on_fetched(void *arg, const json_t *sources, const struct gs_error *err)
+{
+    struct local_container *c = arg;
+    c->fetch = NULL;
+    if (err)
+        fail_config(c, gs_error_message(err));
+    else
+        start_with(c, sources);
+}
+
+static void fail_image(struct local_container *c, const char *message)
+{
+    struct local_worker *w = c->worker;
+    kube_event(w->k->recorder, w->pod, "Warning", "Failed", "%s", message);
+    kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: ErrImagePull");
+    free(c->failed_image);
+    c->failed_image = gs_strdup(c->image);
+    local_container_wait(c, "ErrImagePull", "%s", message);
+    local_container_retry(c, PULL_BACKOFF_MS);
+}
+
+// The scheduler's choice comes with the binding; a pod that was bound by hand waits for it.
+static bool waits_for_gpus(const struct local_container *c)
+{
+    const json_t *limits = gs_json_get(local_container_spec(c), "resources", "limits", NULL);
+    const json_t *n = json_object_get(limits, "nvidia.com/gpu");
+    const char *text = json_string_value(n);
+    bool wants = json_integer_value(n) > 0 || (text && *text && !gs_streq(text, "0"));
+    GS_AUTO_FREE char *gpus = local_env_gpus(c->worker->pod, c->name);
+    return wants && !*gpus;
+}
+
+void local_container_begin(struct local_container *c)
+{
+    struct local_worker *w = c->worker;
+    const json_t *spec = local_container_spec(c);
+    const char *image = gs_json_str(spec, "image", NULL);
+    free(c->image);
+    c->image = gs_strdup(image ? image : "");
+    GS_CLEANUP(local_words_finish) struct local_words argv = {0};
+    GS_AUTO_ERROR struct gs_error *err = local_images_argv(w->k->images, spec, &argv);
+    if (err) {
+        fail_image(c, gs_error_message(err));
+        return;
+    }
+    if (waits_for_gpus(c)) {
+        local_container_wait(c, "ContainerCreating",
+                             "waiting for the scheduler to choose the GPUs (annotation %s)",
+                             LOCAL_ANN_GPUS);
+        return;
+    }
+    kube_event(w->k->recorder, w->pod, "Normal", "Pulled",
+               "Container image \"%s\" already present on machine", c->image);
+    GS_AUTO_JSON json_t *refs = json_object();
+    local_env_references(spec, refs);
+    local_container_wait(c, "ContainerCreating", "%s", "");
+    if (json_object_size(refs))
+        c->fetch = local_env_fetch_start(w->k->cluster->client, w->ns, refs, on_fetched, c);
+    else
+        start_with(c, refs);
+}

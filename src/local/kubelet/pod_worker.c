@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/pod_worker.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/event.h"
+
+#include <ftw.h>
+
+enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000 };
+
+const json_t *local_worker_spec(const struct local_worker *w, const char *member)
+{
+    return gs_json_get(w->pod, "spec", member, NULL);
+}
+
+char *local_worker_path(const struct local_worker *w, const char *what, const char *container)
+{
+    return gs_format("%s/%s/%s%s%s", w->k->data_dir, what, w->uid, container ? "/" : "",
+                     container ? container : "");
+}
+
+int64_t local_worker_default_grace_ms(const struct local_worker *w)
+{
+    return gs_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL) * 1000;
+}
+
+struct local_container *local_worker_find(struct local_worker *w, const char *container)
+{
+    for (size_t i = 0; i < w->n_containers; i++)
+        if (gs_streq(w->containers[i].name, container))
+            return &w->containers[i];
+    return NULL;
+}
+
+bool local_worker_alive(const struct local_worker *w)
+{
+    for (size_t i = 0; i < w->n_containers; i++)
+        if (w->containers[i].process)
+            return true;
+    return false;
+}
+
+// --- making ---
+
+static const json_t *find_status(const json_t *pod, const char *list, const char *name)
+{
+    size_t i;
+    json_t *status;
+    json_array_foreach(gs_json_get(pod, "status", list, NULL), i,
+                       status) if (gs_streq(gs_json_str(status, "name", NULL), name)) return status;
+    return NULL;
+}
+
+static void restore(struct local_worker *w)
+{
+    const char *phase = gs_json_str(w->pod, "status", "phase", NULL);
+    const char *ip = gs_json_str(w->pod, "status", "podIP", NULL);
+    const char *since = gs_json_str(w->pod, "status", "startTime", NULL);
+    if (ip && local_pod_ips_reserve(w->k->ips, ip))
+        w->ip = gs_strdup(ip);
+    if (since)
+        gs_error_free(gs_parse_rfc3339(gs_slice_of(since), &w->start_time_ms));
+    w->finished = w->settled = gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
+    for (size_t i = 0; i < w->n_containers; i++) {
+        struct local_container *c = &w->containers[i];
+        const char *list = c->init ? "initContainerStatuses" : "containerStatuses";
+        local_container_restore(c, find_status(w->pod, list, c->name));
+    }
+}
+
+static void on_wake(void *arg);
+static void on_retry(void *arg);
+
+static void take_object(struct local_worker *w, const json_t *pod)
+{
+    json_decref(w->pod);
+    w->pod = json_incref((json_t *)pod);
+    if (!kube_is_deleting(pod))
+        return;
+    w->terminating = true;
+    w->grace_ms = gs_json_int(pod, local_worker_default_grace_ms(w) / 1000, "metadata",
+                              "deletionGracePeriodSeconds", NULL) *
+                  1000;
+}
+
+struct local_worker *local_worker_new(struct local_kubelet *k, const json_t *pod)
+{
+    struct local_worker *w = gs_alloc(sizeof(*w));
+    w->k = k;
+    w->uid = gs_strdup(kube_uid(pod));
+    w->ns = gs_strdup(kube_namespace(pod));
+    w->name = gs_strdup(kube_name(pod));
+    w->conditions = json_array();
+    w->wake = local_timer_new(k->cluster->loop, on_wake, w);
+    w->retry = local_timer_new(k->cluster->loop, on_retry, w);
+    take_object(w, pod);
+    w->n_init = json_array_size(local_worker_spec(w, "initContainers"));
+    w->n_containers = w->n_init + json_array_size(local_worker_spec(w, "containers"));
+    w->containers = gs_alloc_array(w->n_containers ? w->n_containers : 1, sizeof(*w->containers));
+    for (size_t i = 0; i < w->n_containers; i++)
+        local_container_init(&w->containers[i], w, i < w->n_init,
+                             i < w->n_init ? i : i - w->n_init);
+    restore(w);
+    local_worker_wake(w);
+    return w;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st, (void)kind, (void)ftw;
+    remove(path);
+    return 0;
+}
+
+void local_remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_files(const struct local_worker *w)
+{
+    GS_AUTO_FREE char *work = local_worker_path(w, LOCAL_DIR_PODS, NULL);
+    GS_AUTO_FREE char *logs = local_worker_path(w, LOCAL_DIR_CONTAINERS, NULL);
+    local_remove_tree(work);
+    local_remove_tree(logs);
+}
+
+void local_worker_free(struct local_worker *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->n_containers; i++)
+        local_container_finish(&w->containers[i]);
+    free(w->containers);
+    if (w->ip)
+        local_pod_ips_give_back(w->k->ips, w->ip);
+    if (w->gone)
+        remove_files(w);
+    kube_request_cancel(w->patch);
+    kube_request_cancel(w->removal);
+    local_timer_free(w->wake);
+    local_timer_free(w->retry);
+    json_decref(w->conditions);
+    json_decref(w->sent_status);
+    json_decref(w->pod);
+    free(w->uid);
+    free(w->ns);
+    free(w->name);
+    free(w->ip);
+    free(w);
+}
+
+// --- what changes ---
+
+static void apply_spec_change(struct local_container *c)
+{
+    const char *image = gs_json_str(local_container_spec(c), "image", NULL);
+    if (!c->process || c->stopping || !image || gs_streq(image, c->image))
+        return;
+    GS_AUTO_FREE char *why =
+        gs_format("Container %s definition changed, will be restarted", c->name);
+    local_container_stop(c, local_worker_default_grace_ms(c->worker), why);
+}
+
+void local_worker_update(struct local_worker *w, const json_t *pod)
+{
+    if (!pod) {
+        w->gone = true;
+        w->grace_ms = GONE_GRACE_MS;
+    } else {
+        take_object(w, pod);
+        for (size_t i = 0; i < w->n_containers && !w->terminating; i++)
+            apply_spec_change(&w->containers[i]);
+    }
+    local_worker_wake(w);
+}
+
+void local_worker_wake(struct local_worker *w)
+{
+    local_timer_start(w->wake, 0);
+}
+
+void local_worker_stop(struct local_worker *w, int64_t grace_ms)
+{
+    w->grace_ms = grace_ms;
+    for (size_t i = 0; i < w->n_containers; i++)
+        local_container_stop(&w->containers[i], grace_ms, NULL);
+}
+
+// --- reporting ---
+
+static void remove_from_api(struct local_worker *w);
+
+static void retry_later(struct local_worker *w)
+{
+    w->status_refused = true;
+    local_timer_start(w->retry, STATUS_RETRY_MS);
+}
+
+static void on_retry(void *arg)
+{
+    struct local_worker *w = arg;
+    w->status_refused = false;
+    local_worker_wake(w);
+}
+
+static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct local_worker *w = arg;
+    (void)body;
+    w->patch = NULL;
+    if (err) {
+        json_decref(w->sent_status);
+        w->sent_status = NULL;
+        // Not found: the cache will tell that the pod is gone.
+        if (status != 404)
+            gs_warn("kubelet", "status of pod %s/%s: %s", w->ns, w->name, gs_error_message(err));
+        gs_error_free(err);
+        retry_later(w);
+        return;
+    }
+    local_worker_wake(w);
+}
+
+// true when the API server has our latest status.
+static bool publish(struct local_worker *w)
+{
+    if (w->settled)
+        return true;
+    if (w->patch || w->status_refused)
+        return false;
+    json_t *status = local_worker_status(w);
+    if (w->sent_status && json_equal(status, w->sent_status)) {
+        json_decref(status);
+        return true;
+    }
+    json_decref(w->sent_status);
+    w->sent_status = status;
+    GS_AUTO_JSON json_t *patch = json_object();
+    // The uid makes the server refuse it when another pod has the name by now.
+    gs_json_set(patch, json_string(w->uid), "metadata", "uid", NULL);
+    json_object_set(patch, "status", status);
+    w->patch = kube_patch(w->k->cluster->client, KUBE_PODS, w->ns, w->name, "status",
+                          KUBE_MERGE_PATCH, patch, on_patched, w);
+    return false;
+}
+
+static void on_removed(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct local_worker *w = arg;
+    (void)body;
+    w->removal = NULL;
+    w->removed = !err || status == 404;
+    if (!w->removed) {
+        gs_warn("kubelet", "deleting pod %s/%s: %s", w->ns, w->name, gs_error_message(err));
+        retry_later(w);
+    }
+    gs_error_free(err);
+}
+
+static void remove_from_api(struct local_worker *w)
+{
+    const json_t *now = kube_cache_get(w->k->cluster->pods, w->ns, w->name);
+    if (w->removal || w->removed || w->status_refused || !gs_streq(kube_uid(now), w->uid))
+        return;
+    w->removal = kube_delete(w->k->cluster->client, KUBE_PODS, w->ns, w->name, 0, on_removed, w);
+}
+
+// --- what should run ---
+
+static bool any_process(const struct local_worker *w, bool sidecars)
+{
+    for (size_t i = 0; i < w->n_containers; i++)
+        if (w->containers[i].process && local_container_is_sidecar(&w->containers[i]) == sidecars)
+            return true;
+    return false;
+}
+
+// Sidecars end when what they serve has ended.
+static void stop_all(struct local_worker *w)
+{
+    bool mains = any_process(w, false);
+    for (size_t i = 0; i < w->n_containers; i++)
+        if (!mains || !local_container_is_sidecar(&w->containers[i]))
+            local_container_stop(&w->containers[i], w->grace_ms, NULL);
+}
+
+static void run_containers(struct local_worker *w)
+{
+    for (size_t i = 0; i < w->n_containers; i++) {
+        struct local_container *c = &w->containers[i];
+        if (c->init && !local_container_is_sidecar(c) && c->state == LOCAL_EXITED &&
+            c->current.exit_code == 0)
+            continue;
+        local_container_step(c);
+        if (c->init && !(local_container_is_sidecar(c) && c->started))
+            return;
+    }
+}
+
+static bool mounts_volumes(const struct local_worker *w)
+{
+    size_t i;
+    json_t *volume;
+    json_array_foreach(local_worker_spec(w, "volumes"), i,
+                       volume) if (!json_object_get(volume, "projected")) return true;
+    return false;
+}
+
+static void begin(struct local_worker *w)
+{
+    if (!w->ip)
+        w->ip = local_pod_ips_take(w->k->ips);
+    if (!w->start_time_ms)
+        w->start_time_ms = gs_unix_ms();
+    if (w->warned_volumes || !mounts_volumes(w))
+        return;
+    w->warned_volumes = true;
+    kube_event(w->k->recorder, w->pod, "Warning", "VolumesNotMounted",
+               "Volumes are not mounted here: containers run as processes of this machine and see "
+               "its files");
+}
+
+static void run(struct local_worker *w)
+{
+    begin(w);
+    if (!w->ip) {
+        kube_event(w->k->recorder, w->pod, "Warning", "FailedCreatePodSandBox",
+                   "All pod addresses from 127.64.0.1 to 127.95.255.254 are in use");
+        return;
+    }
+    const char *phase = local_worker_phase(w);
+    if (gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed")) {
+        w->finished = true;
+        w->grace_ms = local_worker_default_grace_ms(w);
+        stop_all(w);
+        return;
+    }
+    run_containers(w);
+}
+
+// Frees w when its pod is gone and nothing of it is left.
+static void sync_worker(struct local_worker *w)
+{
+    struct local_kubelet *k = w->k;
+    if (w->gone || w->terminating || w->finished)
+        stop_all(w);
+    else
+        run(w);
+    if (w->gone) {
+        if (!local_worker_alive(w))
+            local_kubelet_forget(k, w);
+        return;
+    }
+    if (publish(w) && w->terminating && !local_worker_alive(w))
+        remove_from_api(w);
+}
+
+static void on_wake(void *arg)
+{
+    struct local_worker *w = arg;
+    if (w->k->stopping)
+        local_kubelet_maybe_stopped(w->k);
+    else if (w->k->synced)
+        sync_worker(w);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/shim.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "local/kubelet.h"
+#include "local/kubelet/proctree.h"
+#include "local/kubelet/shim_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+enum { DEFAULT_GRACE_MS = 30000, REAP_PAUSE_MS = 2, REAP_PAUSE_MAX_MS = 100 };
+
+struct shim_options {
+    pid_t parent; // 0: whoever started us
+    const char *log, *status, *preload;
+    int report_fd; // -1: none
+    int grace_ms;
+    char **argv;
+};
+
+struct shim_stream {
+    const char *name;
+    int fd; // -1 after its end
+    struct gs_buf pending;
+};
+
+struct shim {
+    struct shim_options o;
+    struct shim_status status;
+    struct shim_log log;
+    struct shim_stream streams[2];
+    int signal_fd;
+    int64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
+    bool ended;          // the command's main process
+};
+
+static struct gs_error *parse_number(const char *name, const char *text, int *ret)
+{
+    int64_t v;
+    struct gs_error *err = gs_parse_i64(gs_slice_of(text), 0, INT_MAX, &v);
+    if (err)
+        return gs_error_wrap(err, "pod-shim: --%s", name);
+    *ret = (int)v;
+    return NULL;
+}
+
+static struct gs_error *parse_option(const char *name, const char *value, struct shim_options *o)
+{
+    if (gs_streq(name, "parent"))
+        return parse_number(name, value, &o->parent);
+    if (gs_streq(name, "grace"))
+        return parse_number(name, value, &o->grace_ms);
+    if (gs_streq(name, "report-fd"))
+        return parse_number(name, value, &o->report_fd);
+    if (gs_streq(name, "log"))
+        o->log = value;
+    else if (gs_streq(name, "status"))
+        o->status = value;
+    else if (gs_streq(name, "preload"))
+        o->preload = value;
+    else
+        return gs_error_new(GS_EINVAL, "pod-shim: unknown option --%s", name);
+    return NULL;
+}
+
+static struct gs_error *parse_options(int argc, char **argv, struct shim_options *ret)
+{
+    struct shim_options o = {.report_fd = -1, .grace_ms = DEFAULT_GRACE_MS};
+    int i = 1;
+    for (; i < argc && !gs_streq(argv[i], "--"); i += 2) {
+        if (!gs_starts(argv[i], "--") || i + 1 >= argc)
+            return gs_error_new(GS_EINVAL, "pod-shim: expected --NAME VALUE, got \"%s\"", argv[i]);
+        struct gs_error *err = parse_option(argv[i] + 2, argv[i + 1], &o);
+        if (err)
+            return err;
+    }
+    if (i + 1 >= argc)
+        return gs_error_new(GS_EINVAL, "pod-shim: no command after \"--\" (this verb is started by "
+                                       "gpuscale up)");
+    o.argv = argv + i + 1;
+    *ret = o;
+    return NULL;
+}
+
+static bool parent_is_gone(const struct shim *s)
+{
+    return s->o.parent && getppid() != s->o.parent;
+}
+
+static struct gs_error *open_signals(int *ret_fd)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SHIM_SIGNAL_STOP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return gs_error_errno(errno, "pod-shim: blocking signals");
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return gs_error_errno(errno, "pod-shim: signalfd");
+    *ret_fd = fd;
+    return NULL;
+}
+
+static void preload(const char *library)
+{
+    const char *others = getenv("LD_PRELOAD");
+    GS_AUTO_FREE char *list =
+        others && *others ? gs_format("%s:%s", library, others) : gs_strdup(library);
+    setenv("LD_PRELOAD", list, 1);
+}
+
+// In the child. Returns the errno of the failure.
+static int exec_command(const struct shim_options *o, pid_t shim_pid, const int out[2])
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != shim_pid)
+        _exit(SHIM_EXIT_NOT_STARTED);
+    setsid();
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(out[0], STDOUT_FILENO) < 0 || dup2(out[1], STDERR_FILENO) < 0)
+        return errno;
+    if (close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
+        return errno;
+    if (o->preload)
+        preload(o->preload);
+    execvp(o->argv[0], o->argv);
+    return errno;
+}
+
+static void close_pipes(int pipes[3][2])
+{
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 2; j++) {
+            gs_closep(&pipes[i][j]);
+            pipes[i][j] = -1;
+        }
+}
+
+static int read_exec_errno(int fd)
+{
+    int error = 0;
+    ssize_t n;
+    do
+        n = read(fd, &error, sizeof(error));
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof(error) ? error : 0;
+}
+
+// The third pipe tells whether exec worked: it closes by itself then, else it brings the errno.
+static struct gs_error *start_command(struct shim *s)
+{
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    for (size_t i = 0; i < 3; i++)
+        if (pipe2(pipes[i], O_CLOEXEC) < 0) {
+            struct gs_error *err = gs_error_errno(errno, "pod-shim: pipe");
+            close_pipes(pipes);
+            return err;
+        }
+    pid_t shim_pid = getpid();
+    pid_t pid = fork();
+    if (pid < 0) {
+        struct gs_error *err = gs_error_errno(errno, "pod-shim: fork");
+        close_pipes(pipes);
+        return err;
+    }
+    if (pid == 0) {
+        int error = exec_command(&s->o, shim_pid, (int[]){pipes[0][1], pipes[1][1]});
+        ssize_t n = write(pipes[2][1], &error, sizeof(error));
+        _exit(n > 0 ? SHIM_EXIT_NOT_STARTED : 1);
+    }
+    s->status.pid = pid;
+    s->status.start_ticks = local_proc_start_time(pid);
+    s->status.started_ms = gs_unix_ms();
+    gs_closep(&pipes[2][1]);
+    pipes[2][1] = -1;
+    s->status.exec_errno = read_exec_errno(pipes[2][0]);
+    for (size_t i = 0; i < 2; i++) {
+        s->streams[i].fd = pipes[i][0];
+        pipes[i][0] = -1;
+        fcntl(s->streams[i].fd, F_SETFL, O_NONBLOCK);
+    }
+    close_pipes(pipes);
+    return NULL;
+}
+
+static void report(struct shim *s)
+{
+    if (s->o.status) {
+        // A container outlives a full disk; the kubelet then falls back on our exit code.
+        GS_AUTO_ERROR struct gs_error *err = shim_status_write(s->o.status, &s->status);
+        (void)err;
+    }
+    if (s->o.report_fd >= 0 && !s->status.finished_ms) {
+        ssize_t n = write(s->o.report_fd, "s", 1);
+        (void)n;
+    }
+}
+
+static void write_stdout(struct gs_buf *pending)
+{
+    size_t done = 0;
+    while (done < pending->len) {
+        ssize_t n = write(STDOUT_FILENO, pending->data + done, pending->len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        done += (size_t)n;
+    }
+    gs_buf_clear(pending);
+}
+
+static void emit(struct shim *s, struct shim_stream *stream, bool flush)
+{
+    if (s->o.log)
+        shim_log_write(&s->log, stream->name, &stream->pending, flush);
+    else
+        write_stdout(&stream->pending);
+}
+
+// One read; false when nothing more is there now.
+static bool pump(struct shim *s, struct shim_stream *stream)
+{
+    char chunk[16384];
+    ssize_t n;
+    do
+        n = read(stream->fd, chunk, sizeof(chunk));
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        gs_buf_add(&stream->pending, chunk, (size_t)n);
+        emit(s, stream, false);
+        return true;
+    }
+    if (n == 0 || errno != EAGAIN) {
+        gs_closep(&stream->fd);
+        stream->fd = -1;
+    }
+    return false;
+}
+
+static void reap(struct shim *s)
+{
+    int wait_status;
+    for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
+        if (pid != s->status.pid || s->ended)
+            continue;
+        s->ended = true;
+        s->status.finished_ms = gs_unix_ms();
+        s->status.exit_code =
+            WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    }
+}
+
+static bool has_children(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// Orphans come to us (we are their subreaper), so when we have no child, nobody is left.
+static void kill_everything(struct shim *s)
+{
+    for (int pause_ms = REAP_PAUSE_MS;;
+         pause_ms = pause_ms < REAP_PAUSE_MAX_MS ? pause_ms * 2 : pause_ms) {
+        reap(s);
+        if (!has_children())
+            return;
+        local_proc_signal_descendants(getpid(), SIGKILL);
+        poll(NULL, 0, pause_ms);
+    }
+}
+
+static void terminate(struct shim *s, int64_t grace_ms)
+{
+    int64_t deadline = gs_mono_ns() + grace_ms * GS_NS_PER_MS;
+    if (!s->deadline_ns)
+        kill(s->status.pid, SIGTERM);
+    if (!s->deadline_ns || deadline < s->deadline_ns)
+        s->deadline_ns = deadline;
+}
+
+static void handle_signals(struct shim *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            reap(s);
+        else if (s->ended)
+            continue;
+        else if (parent_is_gone(s))
+            terminate(s, 0);
+        else if (info.ssi_signo == (uint32_t)SHIM_SIGNAL_STOP)
+            terminate(s, info.ssi_int < 0 ? 0 : info.ssi_int);
+        else
+            terminate(s, s->o.grace_ms);
+    }
+}
+
+static int poll_timeout(const struct shim *s)
+{
+    if (!s->deadline_ns)
+        return -1;
+    int64_t left = s->deadline_ns - gs_mono_ns();
+    if (left <= 0)
+        return 0;
+    int64_t ms = left / GS_NS_PER_MS + 1;
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static void supervise(struct shim *s)
+{
+    while (!s->ended) {
+        struct pollfd fds[] = {
+            {.fd = s->signal_fd, .events = POLLIN},
+            {.fd = s->streams[0].fd, .events = POLLIN},
+            {.fd = s->streams[1].fd, .events = POLLIN},
+        };
+        int n = poll(fds, GS_ARRAY_LEN(fds), poll_timeout(s));
+        if (n < 0 && errno != EINTR)
+            break;
+        for (size_t i = 0; n > 0 && i < 2; i++)
+            if (fds[i + 1].revents)
+                pump(s, &s->streams[i]);
+        if (n > 0 && fds[0].revents)
+            handle_signals(s);
+        if (s->deadline_ns && gs_mono_ns() >= s->deadline_ns)
+            break;
+    }
+    kill_everything(s);
+    for (size_t i = 0; i < 2; i++) {
+        while (s->streams[i].fd >= 0 && pump(s, &s->streams[i]))
+            ;
+        emit(s, &s->streams[i], true);
+    }
+}
+
+static struct gs_error *set_up(struct shim *s)
+{
+    // Before anything else, so that a parent that dies now is not missed.
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return gs_error_errno(errno, "pod-shim: prctl");
+    struct gs_error *err = open_signals(&s->signal_fd);
+    if (err)
+        return err;
+    if (parent_is_gone(s))
+        return gs_error_new(GS_EUNAVAIL, "pod-shim: process %d, our parent, has ended",
+                            (int)s->o.parent);
+    setsid();
+    s->status.shim_pid = getpid();
+    s->status.shim_start_ticks = local_proc_start_time(getpid());
+    return s->o.log ? shim_log_open(s->o.log, &s->log) : NULL;
+}
+
+static void shim_finish(struct shim *s)
+{
+    for (size_t i = 0; i < 2; i++) {
+        gs_closep(&s->streams[i].fd);
+        gs_buf_finish(&s->streams[i].pending);
+    }
+    shim_log_finish(&s->log);
+    gs_closep(&s->signal_fd);
+}
+
+static int fail(struct gs_error *err)
+{
+    fprintf(stderr, "gpuscale %s\n", gs_error_message(err));
+    gs_error_free(err);
+    return SHIM_EXIT_NOT_STARTED;
+}
+
+int local_pod_shim_main(int argc, char **argv)
+{
+    GS_CLEANUP(shim_finish)
+    struct shim s = {
+        .log = {.fd = -1},
+        .signal_fd = -1,
+        .streams = {{.name = "stdout", .fd = -1}, {.name = "stderr", .fd = -1}},
+    };
+    struct gs_error *err = parse_options(argc, argv, &s.o);
+    if (!err)
+        err = set_up(&s);
+    if (!err)
+        err = start_command(&s);
+    if (err)
+        return fail(err);
+    if (!s.status.exec_errno)
+        report(&s);
+    supervise(&s);
+    if (s.status.exec_errno)
+        s.status.exit_code = SHIM_EXIT_NOT_STARTED;
+    report(&s);
+    return s.status.exit_code;
+}

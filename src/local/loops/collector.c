@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Garbage collection. A dependent whose owners are all gone is deleted; that an owner is gone is
+// believed only from the watch's DELETED or from the API itself, never from a cache that may be
+// behind. Uids do not come back, so what is known to be gone stays known.
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/loops/parts.h"
+#include "local/work.h"
+
+#define GONE_MAX 4096
+
+static const struct kind {
+    const char *kind;
+    struct kube_gvr gvr;
+    size_t cache; // offset in struct local_cluster
+} kinds[] = {
+    {"Pod", {"", "v1", "pods"}, offsetof(struct local_cluster, pods)},
+    {"ReplicaSet", {"apps", "v1", "replicasets"}, offsetof(struct local_cluster, replicasets)},
+    {"Deployment", {"apps", "v1", "deployments"}, offsetof(struct local_cluster, deployments)},
+    {"Service", {"", "v1", "services"}, offsetof(struct local_cluster, services)},
+    {"Endpoints", {"", "v1", "endpoints"}, offsetof(struct local_cluster, endpoints)},
+};
+
+enum fate { FATE_UNKNOWN = 1, FATE_GONE };
+
+struct probe { // what is known of an owner
+    struct local_collector *collector;
+    char *dependent_ns, *dependent; // to look at again when the answer is there
+    char *uid;
+    enum fate fate;
+    bool asking;
+};
+
+struct watcher { // which cache a change comes from
+    struct local_collector *collector;
+    const struct kind *kind;
+};
+
+struct local_collector {
+    struct local_cluster *cluster;
+    struct local_queue *queue; // names are "resource:name"
+    struct gs_hmap *probes;    // by uid
+    struct watcher watchers[GS_ARRAY_LEN(kinds)];
+};
+
+static struct kube_cache *cache_of(const struct local_collector *g, const struct kind *k)
+{
+    return *(struct kube_cache **)((char *)g->cluster + k->cache);
+}
+
+static const struct kind *kind_named(const char *kind)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (gs_streq(kinds[i].kind, kind))
+            return &kinds[i];
+    return NULL;
+}
+
+static void enqueue(struct local_collector *g, const struct kind *k, const json_t *obj)
+{
+    GS_AUTO_FREE char *name = gs_format("%s:%s", k->gvr.resource, kube_name(obj));
+    local_queue_add(g->queue, kube_namespace(obj), name);
+}
+
+static const json_t *owner_refs(const json_t *obj)
+{
+    return gs_json_get(obj, "metadata", "ownerReferences", NULL);
+}
+
+static const json_t *ref_to(const json_t *obj, const char *uid)
+{
+    size_t i;
+    json_t *ref;
+    json_array_foreach(owner_refs(obj), i, ref)
+    {
+        if (uid && gs_streq(gs_json_str(ref, "uid", NULL), uid))
+            return ref;
+    }
+    return NULL;
+}
+
+static bool has_finalizer(const json_t *obj, const char *name)
+{
+    size_t i;
+    json_t *f;
+    json_array_foreach(gs_json_get(obj, "metadata", "finalizers", NULL), i, f)
+    {
+        if (gs_streq(json_string_value(f), name))
+            return true;
+    }
+    return false;
+}
+
+// --- dependents of an owner that is being deleted ---
+
+typedef void (*dependent_fn)(struct local_collector *g, struct local_work *w, const struct kind *k,
+                             const json_t *dependent, const json_t *owner);
+
+// Returns how many there are that hold the owner back.
+static size_t each_dependent(struct local_collector *g, struct local_work *w, const json_t *owner,
+                             dependent_fn fn)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        size_t pos = 0;
+        const json_t *obj;
+        while ((obj = kube_cache_next(cache_of(g, &kinds[i]), &pos))) {
+            if (!ref_to(obj, kube_uid(owner)))
+                continue;
+            n++;
+            fn(g, w, &kinds[i], obj, owner);
+        }
+    }
+    return n;
+}
+
+static void cut_loose(struct local_collector *g, struct local_work *w, const struct kind *k,
+                      const json_t *dependent, const json_t *owner)
+{
+    GS_AUTO_JSON json_t *patch = json_object();
+    json_t *kept = json_array();
+    size_t i;
+    json_t *ref;
+    json_array_foreach(owner_refs(dependent), i, ref)
+    {
+        if (!gs_streq(gs_json_str(ref, "uid", NULL), kube_uid(owner)))
+            json_array_append(kept, ref);
+    }
+    gs_json_set(patch, kept, "metadata", "ownerReferences", NULL);
+    local_work_patch(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, patch, NULL,
+                     NULL);
+}
+
+static void delete_dependent(struct local_collector *g, struct local_work *w, const struct kind *k,
+                             const json_t *dependent, const json_t *owner)
+{
+    if (!kube_is_deleting(dependent))
+        local_work_delete(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, NULL);
+}
+
+static void drop_finalizer(struct local_work *w, const struct kind *k, const json_t *obj,
+                           const char *name)
+{
+    GS_AUTO_JSON json_t *patch = json_object();
+    json_t *kept = json_array();
+    size_t i;
+    json_t *f;
+    json_array_foreach(gs_json_get(obj, "metadata", "finalizers", NULL), i, f)
+    {
+        if (!gs_streq(json_string_value(f), name))
+            json_array_append(kept, f);
+    }
+    gs_json_set(patch, kept, "metadata", "finalizers", NULL);
+    local_work_patch(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, patch, NULL, NULL);
+}
+
+static void finish_deletion(struct local_collector *g, struct local_work *w, const struct kind *k,
+                            const json_t *obj)
+{
+    static const struct {
+        const char *finalizer;
+        dependent_fn fn;
+    } policies[] = {{"orphan", cut_loose}, {"foregroundDeletion", delete_dependent}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
+        if (!has_finalizer(obj, policies[i].finalizer))
+            continue;
+        if (each_dependent(g, w, obj, policies[i].fn) == 0)
+            drop_finalizer(w, k, obj, policies[i].finalizer);
+        else
+            local_work_again(w, 1000); // the going of a dependent is not told to its owner
+        return;
+    }
+}
+
+// --- owners of a dependent ---
+
+static void probe_free(void *p)
+{
+    struct probe *probe = p;
+    free(probe->dependent_ns);
+    free(probe->dependent);
+    free(probe->uid);
+    free(probe);
+}
+
+// Answers of probes under way must find them again: those stay.
+static void forget_some(struct local_collector *g)
+{
+    if (gs_hmap_len(g->probes) < GONE_MAX)
+        return;
+    GS_AUTO_JSON json_t *idle = json_array();
+    size_t pos = 0, i;
+    struct gs_slice key;
+    void *v;
+    while (gs_hmap_next(g->probes, &pos, &key, &v))
+        if (!((struct probe *)v)->asking)
+            json_array_append_new(idle, json_stringn(key.data, key.len));
+    json_t *uid;
+    json_array_foreach(idle, i, uid)
+    {
+        probe_free(gs_hmap_remove_str(g->probes, json_string_value(uid)));
+    }
+}
+
+static struct probe *probe_of(struct local_collector *g, const char *uid)
+{
+    struct probe *p = gs_hmap_get_str(g->probes, uid);
+    if (p)
+        return p;
+    forget_some(g);
+    p = gs_alloc(sizeof(*p));
+    p->collector = g;
+    p->uid = gs_strdup(uid);
+    p->fate = FATE_UNKNOWN;
+    gs_hmap_put_str(g->probes, uid, p);
+    return p;
+}
+
+static void probe_answered(void *arg, const json_t *body, const struct gs_error *err)
+{
+    struct probe *p = arg;
+    p->asking = false;
+    if (err)
+        return; // the work runs again
+    // Not found is answered by a Status; another uid is another object of the same name.
+    if (gs_streq(kube_kind(body), "Status") || !gs_streq(kube_uid(body), p->uid))
+        p->fate = FATE_GONE;
+    local_queue_add(p->collector->queue, p->dependent_ns, p->dependent);
+}
+
+static void ask(struct local_collector *g, struct local_work *w, struct probe *p,
+                const struct kind *k, const char *ns, const char *owner, const char *dependent)
+{
+    if (p->asking) {
+        local_work_again(w, 500);
+        return;
+    }
+    p->asking = true;
+    free(p->dependent_ns);
+    free(p->dependent);
+    p->dependent_ns = gs_strdup(ns);
+    p->dependent = gs_strdup(dependent);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, k->gvr, ns, owner, NULL);
+    local_work_get(w, path.data, probe_answered, p);
+}
+
+// Deletes the dependent when every owner is known to be gone.
+static void check_owners(struct local_collector *g, struct local_work *w, const struct kind *k,
+                         const json_t *obj, const char *key)
+{
+    size_t i;
+    json_t *ref;
+    bool all_gone = true;
+    json_array_foreach(owner_refs(obj), i, ref)
+    {
+        const char *uid = gs_json_str(ref, "uid", NULL), *name = gs_json_str(ref, "name", NULL);
+        const struct kind *of = kind_named(gs_json_str(ref, "kind", NULL));
+        if (!of || !uid || !name)
+            return; // of a kind that is not looked at here: taken to be there
+        const json_t *owner = kube_cache_get(cache_of(g, of), kube_namespace(obj), name);
+        if (owner && gs_streq(kube_uid(owner), uid))
+            return;
+        struct probe *p = probe_of(g, uid);
+        if (p->fate != FATE_GONE) {
+            all_gone = false;
+            ask(g, w, p, of, kube_namespace(obj), name, key);
+        }
+    }
+    if (all_gone)
+        local_work_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
+}
+
+static void sync_object(void *arg, struct local_work *w, const char *ns, const char *key)
+{
+    struct local_collector *g = arg;
+    if (!local_cluster_synced(g->cluster)) {
+        local_work_again(w, 100);
+        return;
+    }
+    const char *colon = strchr(key, ':');
+    for (size_t i = 0; colon && i < GS_ARRAY_LEN(kinds); i++) {
+        const struct kind *k = &kinds[i];
+        if (!gs_slice_eq_str(gs_slice_make(key, (size_t)(colon - key)), k->gvr.resource))
+            continue;
+        const json_t *obj = kube_cache_get(cache_of(g, k), ns, colon + 1);
+        if (!obj)
+            return;
+        if (kube_is_deleting(obj))
+            finish_deletion(g, w, k, obj);
+        else if (json_array_size(owner_refs(obj)) > 0)
+            check_owners(g, w, k, obj, key);
+        return;
+    }
+}
+
+// --- what brings an object up ---
+
+static void owner_gone(struct local_collector *g, const char *uid)
+{
+    probe_of(g, uid)->fate = FATE_GONE;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        size_t pos = 0;
+        const json_t *obj;
+        while ((obj = kube_cache_next(cache_of(g, &kinds[i]), &pos)))
+            if (ref_to(obj, uid))
+                enqueue(g, &kinds[i], obj);
+    }
+}
+
+// A new object can have lost its owner before; one that is going may have policies to carry out.
+static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct watcher *watcher = arg;
+    struct local_collector *g = watcher->collector;
+    if (!new_obj) {
+        if (kube_uid(old_obj))
+            owner_gone(g, kube_uid(old_obj));
+        return;
+    }
+    bool owned = json_array_size(owner_refs(new_obj)) > 0;
+    bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
+    if (kube_is_deleting(new_obj) || (owned && owners_changed))
+        enqueue(g, watcher->kind, new_obj);
+}
+
+struct local_collector *local_collector_new(struct local_cluster *c)
+{
+    struct local_collector *g = gs_alloc(sizeof(*g));
+    g->cluster = c;
+    g->probes = gs_hmap_new(probe_free);
+    g->queue = local_queue_new(c->loop, c->client, "garbage-collector", sync_object, g);
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        g->watchers[i] = (struct watcher){g, &kinds[i]};
+        struct kube_cache_handlers h = {.on_change = changed, .arg = &g->watchers[i]};
+        kube_cache_add_handlers(cache_of(g, &kinds[i]), &h);
+    }
+    return g;
+}
+
+void local_collector_free(struct local_collector *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        kube_cache_remove_handlers(cache_of(g, &kinds[i]), &g->watchers[i]);
+    local_queue_free(g->queue);
+    gs_hmap_free(g->probes);
+    free(g);
+}

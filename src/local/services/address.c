@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/services/address.h"
+
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#define NODE_PORT_FIRST 30000
+#define NODE_PORT_LAST  32767
+
+struct addresses {
+    const struct kube_cache *services;
+    int first; // of the last two bytes, where the search for a free address starts
+    struct gs_hmap *leases; // "service|what" -> address or port as text
+};
+
+struct addresses *addresses_new(const struct kube_cache *services, const char *seed)
+{
+    struct addresses *a = gs_alloc(sizeof(*a));
+    a->services = services;
+    a->first = (int)(gs_hash(seed, strlen(seed)) % 256) << 8;
+    a->leases = gs_hmap_new(free);
+    return a;
+}
+
+void addresses_free(struct addresses *a)
+{
+    if (!a)
+        return;
+    gs_hmap_free(a->leases);
+    free(a);
+}
+
+void addresses_drop(struct addresses *a, const char *service)
+{
+    GS_AUTO_FREE char *prefix = gs_format("%s|", service);
+    GS_AUTO_JSON json_t *gone = json_array();
+    size_t pos = 0, i;
+    struct gs_slice key;
+    while (gs_hmap_next(a->leases, &pos, &key, NULL))
+        if (gs_slice_starts(key, prefix))
+            json_array_append_new(gone, json_stringn(key.data, key.len));
+    json_t *k;
+    json_array_foreach(gone, i, k)
+    {
+        free(gs_hmap_remove_str(a->leases, json_string_value(k)));
+    }
+}
+
+static bool leased(const struct addresses *a, const char *text)
+{
+    size_t pos = 0;
+    void *v;
+    while (gs_hmap_next(a->leases, &pos, NULL, &v))
+        if (gs_streq(v, text))
+            return true;
+    return false;
+}
+
+static bool ip_used(const struct addresses *a, const char *ip)
+{
+    size_t pos = 0, i;
+    const json_t *s;
+    json_t *ingress;
+    while ((s = kube_cache_next(a->services, &pos))) {
+        if (gs_streq(gs_json_str(s, "spec", "clusterIP", NULL), ip) ||
+            gs_streq(gs_json_str(s, "spec", "loadBalancerIP", NULL), ip))
+            return true;
+        json_array_foreach(gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress)
+        {
+            if (gs_streq(gs_json_str(ingress, "ip", NULL), ip))
+                return true;
+        }
+    }
+    return leased(a, ip);
+}
+
+const char *addresses_lease_ip(struct addresses *a, const char *service, enum address_kind kind)
+{
+    GS_AUTO_FREE char *key = gs_format("%s|ip%d", service, (int)kind);
+    const char *have = gs_hmap_get_str(a->leases, key);
+    if (have)
+        return have;
+    for (int k = 1; k < 0xffff; k++) {
+        int n = (a->first + k) & 0xffff;
+        if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // look like network and broadcast addresses
+            continue;
+        GS_AUTO_FREE char *ip = gs_format("127.%d.%d.%d", (int)kind, n >> 8, n & 0xff);
+        if (ip_used(a, ip))
+            continue;
+        char *lease = GS_TAKE(ip);
+        gs_hmap_put_str(a->leases, key, lease);
+        return lease;
+    }
+    return NULL;
+}
+
+static bool port_used(const struct addresses *a, int port)
+{
+    size_t pos = 0, i;
+    const json_t *s;
+    json_t *p;
+    while ((s = kube_cache_next(a->services, &pos)))
+        json_array_foreach(gs_json_get(s, "spec", "ports", NULL), i, p)
+        {
+            if (gs_json_int(p, 0, "nodePort", NULL) == port)
+                return true;
+        }
+    return false;
+}
+
+// A server of this machine may have it.
+static bool can_bind(int port)
+{
+    GS_AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, LOCAL_NODE_IP, &at.sin_addr);
+    if (fd < 0)
+        return true;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    return bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+}
+
+int addresses_lease_port(struct addresses *a, const char *service, int service_port)
+{
+    GS_AUTO_FREE char *key = gs_format("%s|port%d", service, service_port);
+    const char *have = gs_hmap_get_str(a->leases, key);
+    if (have)
+        return (int)strtol(have, NULL, 10);
+    for (int port = NODE_PORT_FIRST; port <= NODE_PORT_LAST; port++) {
+        GS_AUTO_FREE char *text = gs_format("%d", port);
+        if (port_used(a, port) || leased(a, text) || !can_bind(port))
+            continue;
+        gs_hmap_put_str(a->leases, key, GS_TAKE(text));
+        return port;
+    }
+    return 0;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Endpoints of a service: made from ready pods, and read for balancing. Private to the room.
+#pragma once
+
+#include "local/services/balancer.h"
+#include "local/cluster.h"
+#include "local/work.h"
+
+struct endpoints_list {
+    struct balancer_address *items;
+    size_t len, cap;
+};
+
+// Writes the Endpoints of a service with a selector when they differ from what its pods say.
+void endpoints_write(struct local_cluster *c, struct local_work *w, const json_t *service);
+// Deletes the Endpoints that endpoints_write made for a service that is gone.
+void endpoints_delete(struct local_cluster *c, struct local_work *w, const char *ns,
+                      const char *name);
+// Where connections to this port of the service go: the ready addresses.
+void endpoints_of_port(const struct local_cluster *c, const json_t *service, const json_t *port,
+                       struct endpoints_list *ret);

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// One look at a service: give it the addresses that it lacks, keep its Endpoints, listen where it
+// should be reached, point the listeners at the ready endpoints, and show where it really listens.
+#include "local/services.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/selector.h"
+#include "local/services/address.h"
+#include "local/services/endpoints.h"
+#include "local/services/slices.h"
+
+#include <stdio.h>
+
+#define RETRY_MS   5000
+#define PORT_SHIFT 8000
+
+struct pool { // of one port of a service
+    int port;
+    struct balancer_pool *pool;
+};
+
+struct listening {
+    char *ip;
+    int asked, port;  // what the service says, where it listens
+    int service_port; // whose pool it feeds
+    struct balancer_listener *listener;
+    bool wanted;
+};
+
+struct service {
+    struct local_services *owner;
+    struct pool *pools;
+    size_t n_pools, pools_cap;
+    struct listening *listening;
+    size_t n_listening, listening_cap;
+};
+
+struct local_services {
+    struct local_cluster *cluster;
+    struct kube_recorder *recorder;
+    struct local_queue *queue;
+    struct balancer *balancer;
+    struct addresses *addresses;
+    struct kube_cache *slices;
+    struct gs_hmap *services; // "ns/name" -> service
+};
+
+static void service_free(void *p)
+{
+    struct service *s = p;
+    for (size_t i = 0; i < s->n_listening; i++) {
+        balancer_listener_close(s->listening[i].listener);
+        free(s->listening[i].ip);
+    }
+    for (size_t i = 0; i < s->n_pools; i++)
+        balancer_pool_free(s->pools[i].pool);
+    free(s->listening);
+    free(s->pools);
+    free(s);
+}
+
+static struct service *service_of(struct local_services *l, const char *key)
+{
+    struct service *s = gs_hmap_get_str(l->services, key);
+    if (s)
+        return s;
+    s = gs_alloc(sizeof(*s));
+    s->owner = l;
+    gs_hmap_put_str(l->services, key, s);
+    return s;
+}
+
+// --- what a service asks for ---
+
+static bool has_type(const json_t *svc, const char *type)
+{
+    const char *t = gs_json_str(svc, "spec", "type", NULL);
+    return gs_streq(t && *t ? t : "ClusterIP", type);
+}
+
+static bool is_headless(const json_t *svc)
+{
+    return gs_streq(gs_json_str(svc, "spec", "clusterIP", NULL), "None");
+}
+
+static bool is_balanced(const json_t *svc)
+{
+    return !has_type(svc, "ExternalName") && !is_headless(svc);
+}
+
+static bool wants_node_ports(const json_t *svc)
+{
+    if (has_type(svc, "LoadBalancer"))
+        return gs_json_bool(svc, true, "spec", "allocateLoadBalancerNodePorts", NULL);
+    return has_type(svc, "NodePort");
+}
+
+static bool is_tcp(const json_t *port)
+{
+    const char *p = gs_json_str(port, "protocol", NULL);
+    return !p || !*p || gs_streq(p, "TCP");
+}
+
+static const char *ingress_ip(const json_t *svc)
+{
+    const json_t *list = gs_json_get(svc, "status", "loadBalancer", "ingress", NULL);
+    return gs_json_str(json_array_get(list, 0), "ip", NULL);
+}
+
+// --- addresses ---
+
+static void allocate_node_ports(struct local_services *l, const char *key, json_t *changed)
+{
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(changed, "spec", "ports", NULL), i, port)
+    {
+        if (gs_json_int(port, 0, "nodePort", NULL) > 0)
+            continue;
+        int asked = (int)gs_json_int(port, 0, "port", NULL);
+        int given = addresses_lease_port(l->addresses, key, asked);
+        if (given > 0)
+            gs_json_set_int(port, "nodePort", given);
+    }
+}
+
+// True: the service was written, and comes back with its addresses.
+static bool allocate(struct local_services *l, struct local_work *w, const char *key,
+                     const json_t *svc)
+{
+    GS_AUTO_JSON json_t *changed = json_deep_copy(svc);
+    const char *ip = gs_json_str(svc, "spec", "clusterIP", NULL);
+    if (!ip || !*ip) {
+        ip = addresses_lease_ip(l->addresses, key, ADDRESS_CLUSTER);
+        if (!ip) {
+            local_work_fail(w, gs_error_new(GS_ELIMIT, "no free address in 127.96.0.0/16: delete "
+                                                       "services that are not needed"));
+            return true;
+        }
+        gs_json_set(changed, json_string(ip), "spec", "clusterIP", NULL);
+        gs_json_set(changed, json_pack("[s]", ip), "spec", "clusterIPs", NULL);
+    }
+    if (wants_node_ports(svc))
+        allocate_node_ports(l, key, changed);
+    if (json_equal(changed, svc))
+        return false;
+    local_work_update(w, KUBE_SERVICES, changed, NULL, NULL, NULL);
+    return true;
+}
+
+// NULL: none is to be had now.
+static const char *balancer_ip(struct local_services *l, const char *key, const json_t *svc)
+{
+    const char *ip = ingress_ip(svc);
+    if (ip)
+        return ip;
+    ip = gs_json_str(svc, "spec", "loadBalancerIP", NULL);
+    if (ip && gs_starts(ip, "127."))
+        return ip;
+    return addresses_lease_ip(l->addresses, key, ADDRESS_BALANCER);
+}
+
+// --- listening ---
+
+static struct balancer_pool *pool_of(struct service *s, int port)
+{
+    for (size_t i = 0; i < s->n_pools; i++)
+        if (s->pools[i].port == port)
+            return s->pools[i].pool;
+    gs_grow(&s->pools, &s->pools_cap, s->n_pools, sizeof(*s->pools));
+    s->pools[s->n_pools] = (struct pool){port, balancer_pool_new(s->owner->balancer)};
+    return s->pools[s->n_pools++].pool;
+}
+
+static struct gs_error *listen_at(struct service *s, const char *ip, int asked, int port,
+                                  int service_port)
+{
+    struct balancer_listener *listener = NULL;
+    struct gs_error *err = balancer_listen(pool_of(s, service_port), ip, (uint16_t)port, &listener);
+    if (err)
+        return err;
+    gs_grow(&s->listening, &s->listening_cap, s->n_listening, sizeof(*s->listening));
+    s->listening[s->n_listening++] =
+        (struct listening){gs_strdup(ip), asked, port, service_port, listener, true};
+    return NULL;
+}
+
+// A port of the machine that is taken, or that we may not have, is replaced by a higher one on the
+// service's own addresses; a node port is what was promised and is waited for.
+static void listen_somewhere(struct service *s, struct local_work *w, const json_t *svc,
+                             const char *ip, int asked, int service_port, bool node)
+{
+    struct kube_recorder *recorder = s->owner->recorder;
+    int port = local_host_port(asked);
+    const char *why = "this process may not use ports of that range";
+    struct gs_error *err = listen_at(s, ip, asked, port, service_port);
+    if (err && gs_error_code(err) == GS_EEXIST && !node && port == asked &&
+        asked + PORT_SHIFT <= 65535) {
+        port = asked + PORT_SHIFT;
+        why = "another program of this machine has it";
+        gs_error_free(err);
+        err = listen_at(s, ip, asked, port, service_port);
+    }
+    if (err) {
+        kube_event(recorder, svc, "Warning", "PortBusy",
+                   "Cannot listen on %s; trying again until it is free", gs_error_message(err));
+        gs_error_free(err);
+        local_work_again(w, RETRY_MS);
+    } else if (port != asked) {
+        kube_event(recorder, svc, "Normal", "PortMoved",
+                   "Listening on %s:%d instead of port %d: %s", ip, port, asked, why);
+    }
+}
+
+static void want(struct service *s, struct local_work *w, const json_t *svc, const char *ip,
+                 int asked, int service_port, bool node)
+{
+    if (!ip || asked <= 0 || asked > 65535)
+        return;
+    for (size_t i = 0; i < s->n_listening; i++) {
+        struct listening *l = &s->listening[i];
+        if (l->asked == asked && l->service_port == service_port && gs_streq(l->ip, ip)) {
+            l->wanted = true;
+            return;
+        }
+    }
+    listen_somewhere(s, w, svc, ip, asked, service_port, node);
+}
+
+static void drop_unwanted(struct service *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n_listening; i++) {
+        if (s->listening[i].wanted) {
+            s->listening[kept++] = s->listening[i];
+            continue;
+        }
+        balancer_listener_close(s->listening[i].listener);
+        free(s->listening[i].ip);
+    }
+    s->n_listening = kept;
+}
+
+static void drop_pools(struct service *s, const json_t *svc)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < s->n_pools; k++) {
+        size_t i;
+        json_t *port;
+        bool used = false;
+        json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+        {
+            used = used || gs_json_int(port, 0, "port", NULL) == s->pools[k].port;
+        }
+        if (used)
+            s->pools[kept++] = s->pools[k];
+        else
+            balancer_pool_free(s->pools[k].pool);
+    }
+    s->n_pools = kept;
+}
+
+static void mark_kept(struct service *s, const char *ip, int asked, int service_port)
+{
+    for (size_t i = 0; i < s->n_listening; i++) {
+        struct listening *l = &s->listening[i];
+        if (l->asked == asked && l->service_port == service_port && gs_streq(l->ip, ip))
+            l->wanted = true;
+    }
+}
+
+typedef void (*address_fn)(struct service *s, struct local_work *w, const json_t *svc,
+                           const char *ip, int asked, int service_port, bool node);
+
+static void keep(struct service *s, struct local_work *w, const json_t *svc, const char *ip,
+                 int asked, int service_port, bool node)
+{
+    if (ip)
+        mark_kept(s, ip, asked, service_port);
+}
+
+static void each_address(struct service *s, struct local_work *w, const json_t *svc,
+                         const char *cluster_ip, const char *lb_ip, address_fn fn)
+{
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+    {
+        int number = (int)gs_json_int(port, 0, "port", NULL);
+        if (!is_tcp(port))
+            continue;
+        fn(s, w, svc, cluster_ip, number, number, false);
+        fn(s, w, svc, lb_ip, number, number, false);
+        if (wants_node_ports(svc))
+            fn(s, w, svc, LOCAL_NODE_IP, (int)gs_json_int(port, 0, "nodePort", NULL), number, true);
+    }
+}
+
+static void update_listeners(struct service *s, struct local_work *w, const json_t *svc,
+                             const char *cluster_ip, const char *lb_ip)
+{
+    for (size_t i = 0; i < s->n_listening; i++)
+        s->listening[i].wanted = false;
+    // What goes is closed first: its ports may be asked for at once.
+    each_address(s, w, svc, cluster_ip, lb_ip, keep);
+    drop_unwanted(s);
+    drop_pools(s, svc);
+    each_address(s, w, svc, cluster_ip, lb_ip, want);
+}
+
+static void point_pools(struct service *s, const json_t *svc)
+{
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+    {
+        if (!is_tcp(port))
+            continue;
+        struct endpoints_list list = {0};
+        endpoints_of_port(s->owner->cluster, svc, port, &list);
+        balancer_pool_set(pool_of(s, (int)gs_json_int(port, 0, "port", NULL)), list.items,
+                          list.len);
+        free(list.items);
+    }
+}
+
+// --- showing ---
+
+static int real_port(const struct service *s, const char *ip, int asked)
+{
+    for (size_t i = 0; i < s->n_listening; i++)
+        if (s->listening[i].asked == asked && gs_streq(s->listening[i].ip, ip))
+            return s->listening[i].port;
+    return 0;
+}
+
+// "127.97.0.1:8080", several with commas; "" when it listens nowhere.
+static char *address_text(const struct service *s, const json_t *svc, const char *ip)
+{
+    struct gs_buf out = {0};
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+    {
+        int real = real_port(s, ip, (int)gs_json_int(port, 0, "port", NULL));
+        if (real > 0 && is_tcp(port))
+            gs_buf_addf(&out, "%s%s:%d", out.len ? "," : "", ip, real);
+    }
+    return gs_buf_take(&out);
+}
+
+// True: the annotation was written.
+static bool show_address(struct local_work *w, const json_t *svc, const char *text)
+{
+    const char *have = kube_annotation(svc, LOCAL_ANN_ADDRESS);
+    if (gs_streq(have ? have : "", text))
+        return false;
+    GS_AUTO_JSON json_t *patch = json_object();
+    gs_json_set(patch, *text ? json_string(text) : json_null(), "metadata", "annotations",
+                LOCAL_ANN_ADDRESS, NULL);
+    local_work_patch(w, KUBE_SERVICES, kube_namespace(svc), kube_name(svc), NULL, patch, NULL,
+                     NULL);
+    return true;
+}
+
+static json_t *load_balancer_status(const struct service *s, const json_t *svc, const char *lb_ip)
+{
+    json_t *status = json_object();
+    if (!lb_ip)
+        return status;
+    json_t *ports = json_array(), *ingress = json_object();
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+    {
+        int real = real_port(s, lb_ip, (int)gs_json_int(port, 0, "port", NULL));
+        if (real > 0 && is_tcp(port))
+            json_array_append_new(ports, json_pack("{s:i, s:s}", "port", real, "protocol", "TCP"));
+    }
+    gs_json_set_str(ingress, "ip", lb_ip);
+    gs_json_set_str(ingress, "ipMode", "VIP");
+    json_object_set_new(ingress, "ports", ports);
+    json_object_set_new(status, "ingress", json_pack("[o]", ingress));
+    return status;
+}
+
+static void show_status(const struct service *s, struct local_work *w, const json_t *svc,
+                        const char *lb_ip)
+{
+    GS_AUTO_JSON json_t *want_status = load_balancer_status(s, svc, lb_ip);
+    const json_t *have = gs_json_get(svc, "status", "loadBalancer", NULL);
+    bool both_empty = json_object_size(want_status) == 0 && json_object_size(have) == 0;
+    if (both_empty || json_equal(want_status, have))
+        return;
+    GS_AUTO_JSON json_t *changed = json_deep_copy(svc);
+    gs_json_set(changed, json_incref(want_status), "status", "loadBalancer", NULL);
+    local_work_update(w, KUBE_SERVICES, changed, "status", NULL, NULL);
+}
+
+static void warn_protocols(struct local_services *l, const json_t *svc)
+{
+    size_t i;
+    json_t *port;
+    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
+    {
+        if (!is_tcp(port))
+            kube_event(l->recorder, svc, "Warning", "ProtocolNotBalanced",
+                       "Port %lld: %s is not balanced here, only TCP is",
+                       (long long)gs_json_int(port, 0, "port", NULL),
+                       gs_json_str(port, "protocol", NULL));
+    }
+}
+
+// --- one service ---
+
+static void serve(struct local_services *l, struct local_work *w, const char *key,
+                  const json_t *svc)
+{
+    if (allocate(l, w, key, svc))
+        return;
+    struct service *s = service_of(l, key);
+    bool balancer = has_type(svc, "LoadBalancer");
+    const char *cluster_ip = gs_json_str(svc, "spec", "clusterIP", NULL);
+    const char *lb_ip = balancer ? balancer_ip(l, key, svc) : NULL;
+    update_listeners(s, w, svc, cluster_ip, lb_ip);
+    point_pools(s, svc);
+    GS_AUTO_FREE char *text = address_text(s, svc, lb_ip ? lb_ip : cluster_ip);
+    if (!show_address(w, svc, text))
+        show_status(s, w, svc, lb_ip);
+}
+
+static void drop_service(struct local_services *l, const char *key)
+{
+    struct service *s = gs_hmap_remove_str(l->services, key);
+    if (s)
+        service_free(s);
+}
+
+static void sync_service(void *arg, struct local_work *w, const char *ns, const char *name)
+{
+    struct local_services *l = arg;
+    if (!local_cluster_synced(l->cluster)) {
+        local_work_again(w, 100);
+        return;
+    }
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    const json_t *svc = kube_cache_get(l->cluster->services, ns, name);
+    if (!svc) {
+        drop_service(l, key);
+        addresses_drop(l->addresses, key);
+        endpoints_delete(l->cluster, w, ns, name);
+        slices_delete(l->slices, w, ns, name);
+        return;
+    }
+    if (kube_is_deleting(svc)) {
+        drop_service(l, key);
+        return;
+    }
+    if (!local_namespace_goes(l->cluster, ns)) {
+        endpoints_write(l->cluster, w, svc);
+        slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
+    }
+    if (is_balanced(svc)) {
+        if (!gs_hmap_get_str(l->services, key))
+            warn_protocols(l, svc);
+        serve(l, w, key, svc);
+    } else {
+        drop_service(l, key);
+        if (!show_address(w, svc, ""))
+            show_status(NULL, w, svc, NULL);
+    }
+}
+
+// --- what brings a service up ---
+
+static void service_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct local_services *l = arg;
+    local_queue_add_obj(l->queue, new_obj ? new_obj : old_obj);
+}
+
+static void add_selecting(struct local_services *l, const json_t *pod)
+{
+    size_t pos = 0;
+    const json_t *svc;
+    const json_t *labels = gs_json_get(pod, "metadata", "labels", NULL);
+    while ((svc = kube_cache_next(l->cluster->services, &pos))) {
+        const json_t *map = gs_json_get(svc, "spec", "selector", NULL);
+        if (json_object_size(map) == 0 || !gs_streq(kube_namespace(svc), kube_namespace(pod)))
+            continue;
+        GS_CLEANUP(kube_selector_finish) struct kube_selector s = {0};
+        kube_selector_from_map(map, &s);
+        if (kube_selector_matches(&s, labels))
+            local_queue_add_obj(l->queue, svc);
+    }
+}
+
+static void pod_changed(void *arg, const json_t *old_pod, const json_t *new_pod)
+{
+    struct local_services *l = arg;
+    if (old_pod)
+        add_selecting(l, old_pod);
+    if (new_pod && (!old_pod || !json_equal(gs_json_get(old_pod, "metadata", "labels", NULL),
+                                            gs_json_get(new_pod, "metadata", "labels", NULL))))
+        add_selecting(l, new_pod);
+}
+
+struct local_services *local_services_new(struct local_cluster *c)
+{
+    struct local_services *l = gs_alloc(sizeof(*l));
+    l->cluster = c;
+    l->recorder = kube_recorder_new(c->client, "service-controller", NULL);
+    l->balancer = balancer_new(c->loop, NULL);
+    l->addresses = addresses_new(c->services, c->data_dir ? c->data_dir : "");
+    l->services = gs_hmap_new(service_free);
+    l->slices = slices_cache_new(c->loop, c->client);
+    kube_cache_start(l->slices);
+    l->queue = local_queue_new(c->loop, c->client, "services", sync_service, l);
+    struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
+    struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = l};
+    kube_cache_add_handlers(c->services, &own);
+    kube_cache_add_handlers(c->endpoints, &own); // of the same name as the service
+    kube_cache_add_handlers(c->pods, &of_pods);
+    return l;
+}
+
+void local_services_free(struct local_services *l)
+{
+    if (!l)
+        return;
+    kube_cache_remove_handlers(l->cluster->services, l);
+    kube_cache_remove_handlers(l->cluster->endpoints, l);
+    kube_cache_remove_handlers(l->cluster->pods, l);
+    local_queue_free(l->queue);
+    kube_recorder_free(l->recorder);
+    gs_hmap_free(l->services);
+    kube_cache_free(l->slices);
+    balancer_free(l->balancer);
+    addresses_free(l->addresses);
+    free(l);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/services/slices.h"
+
+#include "base/mem.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+
+#define SLICES           ((struct kube_gvr){"discovery.k8s.io", "v1", "endpointslices"})
+#define LABEL_SERVICE    "kubernetes.io/service-name"
+#define LABEL_MANAGED_BY "endpointslice.kubernetes.io/managed-by"
+#define MANAGER          "endpointslice-controller.k8s.io"
+#define SUBSETS_MAX      16 // different sets of ports among the pods of one service
+
+struct kube_cache *slices_cache_new(uv_loop_t *loop, struct kube_client *client)
+{
+    return kube_cache_new(loop, client, SLICES, NULL,
+                          "labelSelector=endpointslice.kubernetes.io%2Fmanaged-by%3D" MANAGER);
+}
+
+static void add_endpoints(json_t *list, const json_t *addresses, bool ready)
+{
+    size_t i;
+    json_t *a;
+    json_array_foreach((json_t *)addresses, i, a)
+    {
+        json_t *e = json_pack("{s:[O], s:{s:b, s:b, s:b}}", "addresses", json_object_get(a, "ip"),
+                              "conditions", "ready", ready, "serving", ready, "terminating", 0);
+        if (!e)
+            continue;
+        static const char *const same[] = {"nodeName", "targetRef"};
+        for (size_t k = 0; k < GS_ARRAY_LEN(same); k++)
+            if (json_object_get(a, same[k]))
+                json_object_set(e, same[k], json_object_get(a, same[k]));
+        json_array_append_new(list, e);
+    }
+}
+
+static void fill(json_t *slice, const json_t *service, const json_t *subset)
+{
+    json_t *endpoints = json_array(), *ports = json_array();
+    add_endpoints(endpoints, json_object_get(subset, "addresses"), true);
+    add_endpoints(endpoints, json_object_get(subset, "notReadyAddresses"), false);
+    size_t i;
+    json_t *p;
+    json_array_foreach(json_object_get(subset, "ports"), i, p)
+    {
+        json_t *port = json_copy(p);
+        if (!json_object_get(port, "name"))
+            gs_json_set_str(port, "name", "");
+        json_array_append_new(ports, port);
+    }
+    json_t *labels = json_deep_copy(gs_json_get(service, "metadata", "labels", NULL));
+    if (!labels)
+        labels = json_object();
+    gs_json_set_str(labels, LABEL_SERVICE, kube_name(service));
+    gs_json_set_str(labels, LABEL_MANAGED_BY, MANAGER);
+    gs_json_set(slice, labels, "metadata", "labels", NULL);
+    json_object_set_new(slice, "endpoints", endpoints);
+    json_object_set_new(slice, "ports", ports);
+}
+
+static char *slice_name(const char *service, size_t i)
+{
+    return gs_format("%s-%zu", service, i);
+}
+
+static void write_one(const struct kube_cache *slices, struct local_work *w, const json_t *service,
+                      const json_t *subset, size_t i)
+{
+    const char *ns = kube_namespace(service);
+    GS_AUTO_FREE char *name = slice_name(kube_name(service), i);
+    const json_t *have = kube_cache_get(slices, ns, name);
+    GS_AUTO_JSON json_t *want = have ? json_deep_copy(have) : json_object();
+    fill(want, service, subset);
+    if (have) {
+        if (!json_equal(have, want))
+            local_work_update(w, SLICES, want, NULL, NULL, NULL);
+        return;
+    }
+    gs_json_set_str(want, "apiVersion", "discovery.k8s.io/v1");
+    gs_json_set_str(want, "kind", "EndpointSlice");
+    gs_json_set_str(want, "addressType", "IPv4");
+    gs_json_set(want, json_string(name), "metadata", "name", NULL);
+    gs_json_set(want, json_string(ns), "metadata", "namespace", NULL);
+    gs_json_set(want, json_pack("[o]", kube_make_controller_ref(service)), "metadata",
+                "ownerReferences", NULL);
+    local_work_create(w, SLICES, ns, want, NULL, NULL);
+}
+
+static void delete_from(const struct kube_cache *slices, struct local_work *w, const char *ns,
+                        const char *service, size_t first)
+{
+    for (size_t i = first; i < SUBSETS_MAX; i++) {
+        GS_AUTO_FREE char *name = slice_name(service, i);
+        const json_t *have = kube_cache_get(slices, ns, name);
+        if (have && gs_streq(kube_label(have, LABEL_SERVICE), service))
+            local_work_delete(w, SLICES, ns, name, NULL, NULL);
+    }
+}
+
+void slices_write(const struct kube_cache *slices, struct local_work *w, const json_t *service,
+                  const json_t *endpoints)
+{
+    const json_t *subsets = json_object_get(endpoints, "subsets");
+    size_t n = json_array_size(subsets);
+    if (!kube_cache_synced(slices)) {
+        local_work_again(w, 100);
+        return;
+    }
+    if (n > SUBSETS_MAX)
+        n = SUBSETS_MAX;
+    for (size_t i = 0; i < n; i++)
+        write_one(slices, w, service, json_array_get(subsets, i), i);
+    delete_from(slices, w, kube_namespace(service), kube_name(service), n);
+}
+
+void slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
+                   const char *service)
+{
+    delete_from(slices, w, ns, service, 0);
+}

@@ -285,6 +285,25 @@ static void test_a_failed_init_container_fails_the_pod(void **state)
                         "PodInitializing");
 }
 
+static void test_a_sidecar_serves_until_the_end(void **state)
+{
+    struct fixture *f = *state;
+    create_pod(
+        f, "p", "",
+        "'restartPolicy':'Never','terminationGracePeriodSeconds':1,'initContainers':[{'name':"
+        "'side','image':'sleeper','restartPolicy':'Always'}],'containers':[{'name':'c','image':"
+        "'any','command':['sh','-c','sleep 0.1']}]");
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    const json_t *side = NULL;
+    for (int64_t end = gs_mono_ns() + DEADLINE_NS; !side && gs_mono_ns() < end; tick(f)) {
+        AUTO_REPLY struct reply r = get_pod(f, "p");
+        side = gs_json_get(
+            json_array_get(gs_json_get(r.body, "status", "initContainerStatuses", NULL), 0),
+            "state", "terminated", NULL);
+    }
+    assert_non_null(side);
+}
+
 static void test_graceful_termination(void **state)
 {
     struct fixture *f = *state;
@@ -425,6 +444,7 @@ int main(void)
         T(test_a_killed_supervisor_leaves_nothing),
         T(test_init_containers_run_in_order),
         T(test_a_failed_init_container_fails_the_pod),
+        T(test_a_sidecar_serves_until_the_end),
         T(test_graceful_termination),
         T(test_termination_ends_with_a_kill),
         T(test_forced_deletion),

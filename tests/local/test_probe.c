@@ -2,6 +2,7 @@
 // Probes of running pods against real sockets and commands.
 #include "local/kubelet_fixture.h"
 
+#include "net/grpc.h"
 #include "net/http_server.h"
 
 struct server {
@@ -179,14 +180,76 @@ static void test_a_port_that_is_not_there(void **state)
     wait_event(f, "Unhealthy", "Readiness probe failed: couldn't find port: web");
 }
 
+static void on_health(void *ctx, struct grpc_call *call, struct gs_slice request)
+{
+    const bool *serving = ctx;
+    assert_true(gs_slice_eq(request, GS_SLICE("\x0a\x03svc"))); // field 1: the service
+    grpc_call_send(call, *serving ? GS_SLICE("\x08\x01") : GS_SLICE("\x08\x02"));
+    grpc_call_finish(call, GRPC_OK, "");
+}
+
+static void test_readiness_by_grpc(void **state)
+{
+    struct fixture *f = *state;
+    bool serving = false;
+    uint16_t port;
+    struct grpc_server *s = grpc_server_new(&f->h.loop);
+    grpc_server_handle(s, "/grpc.health.v1.Health/Check", on_health, &serving);
+    // Not in the pod, but at the pod's address too.
+    assert_null(grpc_server_listen_tcp(s, "0.0.0.0", 0, &port));
+    GS_AUTO_FREE char *probe =
+        gs_format("'readinessProbe':{'grpc':{'port':%d,'service':'svc'},'periodSeconds':1}", port);
+    create_probed_pod(f, probe);
+    wait_event(f, "Unhealthy",
+               "Readiness probe failed: service unhealthy (responded with \"NOT_SERVING\")");
+    serving = true;
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    grpc_server_free(s);
+}
+
+static void test_lifecycle_hooks(void **state)
+{
+    struct fixture *f = *state;
+    struct server s;
+    server_open(f, &s, 200);
+    GS_AUTO_FREE char *hooks = gs_format(
+        "'lifecycle':{'postStart':{'exec':{'command':['touch','%s/began']}},'preStop':{'httpGet':"
+        "{'host':'127.0.0.1','port':%d,'path':'/healthz'}}}",
+        f->dir, http_server_port(s.http));
+    create_probed_pod(f, hooks);
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    GS_AUTO_FREE char *began = gs_format("%s/began", f->dir);
+    assert_int_equal(access(began, F_OK), 0);
+    assert_int_equal(s.hits, 0);
+    delete_pod(f, "p", "?gracePeriodSeconds=30");
+    wait_pod_gone(f, "p");
+    assert_int_equal(s.hits, 1);
+    server_close(&s);
+}
+
+static void test_a_failed_post_start_hook(void **state)
+{
+    struct fixture *f = *state;
+    create_probed_pod(f, "'lifecycle':{'postStart':{'exec':{'command':['no-such-thing']}}}");
+    wait_event(f, "FailedPostStartHook",
+               "PostStartHook failed: exec: \"no-such-thing\": No such file or directory");
+    wait_event(f, "Killing", "FailedPostStartHook");
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
     const struct CMUnitTest tests[] = {
-        T(test_readiness_by_http),          T(test_http_to_a_closed_port),
-        T(test_liveness_by_command),        T(test_a_command_that_takes_too_long),
-        T(test_startup_by_tcp_comes_first), T(test_a_failed_startup_restarts),
+        T(test_readiness_by_http),
+        T(test_http_to_a_closed_port),
+        T(test_liveness_by_command),
+        T(test_a_command_that_takes_too_long),
+        T(test_startup_by_tcp_comes_first),
+        T(test_a_failed_startup_restarts),
         T(test_a_port_that_is_not_there),
+        T(test_readiness_by_grpc),
+        T(test_lifecycle_hooks),
+        T(test_a_failed_post_start_hook),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,8 +118,7 @@ static void start_exec(struct local_handler *h, const json_t *spec)
     GS_AUTO_BUF struct gs_buf line = {0};
     size_t i;
     json_t *word;
-    json_array_foreach(json_object_get(spec, "command"), i, word)
-    {
+    json_array_foreach (json_object_get(spec, "command"), i, word) {
         const char *text = json_string_value(word);
         local_words_add(&argv, text ? text : "");
         gs_buf_addf(&line, "%s%s", i ? " " : "", text ? text : "");
@@ -200,8 +199,7 @@ static size_t list_headers(const json_t *spec, struct http_header headers[MAX_HE
 {
     size_t n = 0, i;
     json_t *header;
-    json_array_foreach(json_object_get(spec, "httpHeaders"), i, header)
-    {
+    json_array_foreach (json_object_get(spec, "httpHeaders"), i, header) {
         const char *name = gs_json_str(header, "name", NULL);
         const char *value = gs_json_str(header, "value", NULL);
         if (name && *name && n < MAX_HEADERS)

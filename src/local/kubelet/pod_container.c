@@ -124,9 +124,9 @@ int local_container_port(const struct local_container *c, const json_t *port)
     json_t *entry;
     if (name)
         number = strtol(name, NULL, 10); // "8080" is accepted too
-    json_array_foreach(gs_json_get(local_container_spec(c), "ports", NULL), i,
-                       entry) if (name && gs_streq(gs_json_str(entry, "name", NULL), name)) number =
-        gs_json_int(entry, 0, "containerPort", NULL);
+    json_array_foreach (gs_json_get(local_container_spec(c), "ports", NULL), i, entry)
+        if (name && gs_streq(gs_json_str(entry, "name", NULL), name))
+            number = gs_json_int(entry, 0, "containerPort", NULL);
     return number > 0 && number < 65536 ? local_host_port((int)number) : 0;
 }
 
@@ -232,22 +232,11 @@ void local_container_step(struct local_container *c)
 
 // --- running ---
 
-void local_container_launching(struct local_container *c)
-{
-    if (c->has_run)
-        c->restart_count++;
-    c->has_run = true;
-    c->started_ms = 0;
-    c->stopping = false;
-    free(c->failed_image);
-    c->failed_image = NULL;
-}
-
 static void kill_after_hook(struct local_container *c, const char *message)
 {
     GS_AUTO_FREE char *text = gs_format("PostStartHook failed: %s", message);
     event(c, "Warning", "FailedPostStartHook", text);
-    local_container_stop(c, local_worker_default_grace_ms(c->worker), NULL);
+    local_container_stop(c, local_worker_default_grace_ms(c->worker), "FailedPostStartHook");
 }
 
 static void start_probes(struct local_container *c)

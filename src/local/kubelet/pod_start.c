@@ -135,16 +135,27 @@ static char *make_container_id(const struct local_container *c)
     return gs_format("gpuscale://%s", id);
 }
 
-static struct gs_error *launch(struct local_container *c, const struct local_words *argv)
+static void begin_instance(struct local_container *c)
+{
+    if (c->has_run)
+        c->restart_count++;
+    c->has_run = true;
+    c->started_ms = 0;
+    c->stopping = false;
+    free(c->failed_image);
+    c->failed_image = NULL;
+    free(c->container_id);
+    c->container_id = make_container_id(c);
+}
+
+static struct gs_error *try_launch(struct local_container *c, const struct local_words *argv)
 {
     struct local_kubelet *k = c->worker->k;
     GS_AUTO_FREE char *cwd = NULL;
     struct gs_error *err = make_folders(c, &cwd);
     if (err)
         return err;
-    local_container_launching(c);
-    free(c->container_id);
-    c->container_id = make_container_id(c);
+    begin_instance(c);
     local_env_set(&c->env, LOCAL_ENV_CONTAINER_ID, c->container_id);
     link_program(c, cwd);
     remove_old_logs(c);
@@ -161,6 +172,19 @@ static struct gs_error *launch(struct local_container *c, const struct local_wor
         .grace_ms = (unsigned)local_worker_default_grace_ms(c->worker),
     };
     return local_process_start(k->cluster->loop, &spec, &local_container_callbacks, c, &c->process);
+}
+
+// An instance that could not be made is none.
+static struct gs_error *launch(struct local_container *c, const struct local_words *argv)
+{
+    bool had_run = c->has_run;
+    unsigned restarts = c->restart_count;
+    struct gs_error *err = try_launch(c, argv);
+    if (err) {
+        c->has_run = had_run;
+        c->restart_count = restarts;
+    }
+    return err;
 }
 
 static void fail_config(struct local_container *c, const char *message)

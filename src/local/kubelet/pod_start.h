@@ -4,13 +4,12 @@
 
 #include "local/kubelet/pod_worker.h"
 
-// Ends in local_container_launched() or in a waiting reason. May need several loop turns.
+// Ends with c->process set, or in a waiting reason. May need several loop turns.
 void local_container_begin(struct local_container *c);
 
 // --- what pod_container.c does with the outcome ---
 void local_container_wait(struct local_container *c, const char *reason, const char *fmt, ...)
     GS_PRINTF(3, 4);
 void local_container_retry(struct local_container *c, uint64_t ms);
-// The callbacks of the process that was just made; c->process is set.
+// What the process of a container calls.
 extern const struct local_process_callbacks local_container_callbacks;
-void local_container_launching(struct local_container *c); // before the process is made

@@ -152,8 +152,7 @@ static bool gates_open(const struct local_worker *w)
 {
     size_t i;
     json_t *gate;
-    json_array_foreach(local_worker_spec(w, "readinessGates"), i, gate)
-    {
+    json_array_foreach (local_worker_spec(w, "readinessGates"), i, gate) {
         const char *type = gs_json_str(gate, "conditionType", NULL);
         if (type && !kube_condition_true(w->pod, type))
             return false;
@@ -208,9 +207,9 @@ static void adopt_conditions(struct local_worker *w)
     json_t *condition;
     if (json_array_size(w->conditions))
         return;
-    json_array_foreach(gs_json_get(w->pod, "status", "conditions", NULL), i,
-                       condition) if (is_ours(gs_json_str(condition, "type", NULL)))
-        json_array_append_new(w->conditions, json_deep_copy(condition));
+    json_array_foreach (gs_json_get(w->pod, "status", "conditions", NULL), i, condition)
+        if (is_ours(gs_json_str(condition, "type", NULL)))
+            json_array_append_new(w->conditions, json_deep_copy(condition));
 }
 
 static json_t *conditions(struct local_worker *w, const char *phase)
@@ -222,9 +221,9 @@ static json_t *conditions(struct local_worker *w, const char *phase)
     json_t *all = json_deep_copy(w->conditions);
     size_t i;
     json_t *condition;
-    json_array_foreach(gs_json_get(w->pod, "status", "conditions", NULL), i,
-                       condition) if (!is_ours(gs_json_str(condition, "type", NULL)))
-        json_array_append(all, condition);
+    json_array_foreach (gs_json_get(w->pod, "status", "conditions", NULL), i, condition)
+        if (!is_ours(gs_json_str(condition, "type", NULL)))
+            json_array_append(all, condition);
     return all;
 }
 

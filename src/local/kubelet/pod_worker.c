@@ -49,8 +49,9 @@ static const json_t *find_status(const json_t *pod, const char *list, const char
 {
     size_t i;
     json_t *status;
-    json_array_foreach(gs_json_get(pod, "status", list, NULL), i,
-                       status) if (gs_streq(gs_json_str(status, "name", NULL), name)) return status;
+    json_array_foreach (gs_json_get(pod, "status", list, NULL), i, status)
+        if (gs_streq(gs_json_str(status, "name", NULL), name))
+            return status;
     return NULL;
 }
 
@@ -305,8 +306,9 @@ static bool mounts_volumes(const struct local_worker *w)
 {
     size_t i;
     json_t *volume;
-    json_array_foreach(local_worker_spec(w, "volumes"), i,
-                       volume) if (!json_object_get(volume, "projected")) return true;
+    json_array_foreach (local_worker_spec(w, "volumes"), i, volume)
+        if (!json_object_get(volume, "projected"))
+            return true;
     return false;
 }
 

@@ -404,6 +404,8 @@ int local_pod_shim_main(int argc, char **argv)
         return fail(err);
     if (!s.status.exec_errno)
         report(&s);
+    else if (!s.o.log)
+        dprintf(STDOUT_FILENO, "exec: \"%s\": %s\n", s.o.argv[0], strerror(s.status.exec_errno));
     supervise(&s);
     if (s.status.exec_errno)
         s.status.exit_code = SHIM_EXIT_NOT_STARTED;

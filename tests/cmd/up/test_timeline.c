@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "cmd/up/timeline.h"
+
+#include <math.h>
+
+static void test_rows_are_aligned_and_unknown_is_not_zero(void **state)
+{
+    struct up_timeline *t = up_timeline_new(1000);
+    up_timeline_add(t, 8000, true, 71.6, "1→4", "above target");
+    up_timeline_add(t, 128500, false, NAN, "4", "load ended");
+    GS_AUTO_BUF struct gs_buf out = {0};
+    up_timeline_print(t, &out);
+    assert_string_equal(out.data, "TIME    LOAD   GPU %  REPLICAS   REASON\n"
+                                  "  0:07  on        72  1→4        above target\n"
+                                  "  2:07  off        -  4          load ended\n");
+    up_timeline_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_are_aligned_and_unknown_is_not_zero)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -18,7 +18,6 @@ struct up_status_source {
     const char *load;        // "running: hey …" or NULL
     bool simulated;
     bool colour;
-    int width;
 };
 
 void up_status_render(const struct up_status_source *s, int64_t now_ms, struct gs_buf *out);

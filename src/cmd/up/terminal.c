@@ -73,7 +73,7 @@ bool up_terminal_colour(const struct up_terminal *t)
     return t->colour;
 }
 
-int up_terminal_width(const struct up_terminal *t)
+static int width_of(const struct up_terminal *t)
 {
     struct winsize size;
     if (ioctl(t->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
@@ -118,7 +118,7 @@ void up_terminal_draw(struct up_terminal *t, struct gs_slice block)
     add_erase(t, &out);
     gs_buf_clear(&t->block);
     t->drawn_lines = 0;
-    int width = up_terminal_width(t) - 1;
+    int width = width_of(t) - 1;
     while (block.len) {
         struct gs_slice line = gs_slice_cut(&block, '\n');
         gs_buf_add(&t->block, line.data, fitting(line, width));

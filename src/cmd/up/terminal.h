@@ -10,7 +10,6 @@ struct up_terminal;
 struct up_terminal *up_terminal_new(int fd);  // becomes the sink of the log
 void up_terminal_free(struct up_terminal *t); // takes the block away, the log goes to stderr again
 bool up_terminal_live(const struct up_terminal *t);
-int up_terminal_width(const struct up_terminal *t);
 bool up_terminal_colour(const struct up_terminal *t); // a terminal, and NO_COLOR is not set
 void up_terminal_line(struct up_terminal *t, const char *fmt, ...) GS_PRINTF(2, 3);
 // Lines end with '\n'; longer ones than the terminal is wide are cut. No effect without a terminal.

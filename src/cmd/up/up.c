@@ -130,7 +130,6 @@ static void draw(struct up *u)
         .load = u->load_on ? u->o->load : NULL,
         .simulated = u->cluster->devices.simulated,
         .colour = up_terminal_colour(u->terminal),
-        .width = up_terminal_width(u->terminal),
     };
     up_status_render(&source, gs_unix_ms(), &block);
     up_terminal_draw(u->terminal, gs_buf_slice(&block));

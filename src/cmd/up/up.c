@@ -391,7 +391,7 @@ const struct gs_verb verb_up = {
         "them again. Ctrl-C ends all pods.",
     .examples =
         "  gpuscale up\n"
-        "  gpuscale up --gpus 2xTesla-K80 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
+        "  gpuscale up --gpus 2xTesla-T4 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
         "  gpuscale up -f examples/demo/intent-api.yaml --image 'intent-api:*=intent-api' \\\n"
         "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'",
     .opts = up_option_rows,

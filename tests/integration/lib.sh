@@ -7,7 +7,7 @@ build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 gpuscale=$build/src/cmd/gpuscale
 intent_api=$build/examples/intent-api/intent-api
 dir=$(mktemp -d /tmp/gpuscale-it-XXXXXX)
-up_pid=
+up_pid= also_remove=
 export KUBECONFIG=$dir/data/kubeconfig
 unset GPUSCALE_SIM XDG_DATA_HOME 2>/dev/null || true
 
@@ -22,7 +22,7 @@ finish() {
         echo "--- gpuscale up:"
         tail -n 60 "$dir/up.log"
     fi
-    rm -rf "$dir"
+    rm -rf "$dir" ${also_remove:+"$also_remove"}
     exit "$code"
 }
 trap finish EXIT

@@ -13,11 +13,13 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,10 +75,26 @@ static void clean_up(void)
     free(GS_TAKE(dir));
 }
 
-static void on_signal(int number)
+// On a thread of its own, where exit() and what it runs are safe.
+static void *wait_for_signal(void *signals)
 {
-    (void)number;
-    exit(1); // runs clean_up(): nothing here is in the middle of malloc for long
+    int number;
+    sigwait(signals, &number);
+    exit(1);
+}
+
+static void watch_signals(void)
+{
+    static sigset_t signals;
+    pthread_t thread;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_create(&thread, NULL, wait_for_signal, &signals) != 0)
+        bench_fail("no thread");
+    pthread_detach(thread);
 }
 
 void bench_begin(void)
@@ -86,9 +104,7 @@ void bench_begin(void)
     if (!mkdtemp(dir))
         bench_fail("%s: %s", dir, strerror(errno));
     atexit(clean_up);
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
-    signal(SIGPIPE, SIG_IGN);
+    watch_signals();
 }
 
 const char *bench_dir(void)
@@ -130,6 +146,11 @@ static struct child *find_child(pid_t pid)
 
 static _Noreturn void run_child(const char *log, const char *const *argv)
 {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int null = open("/dev/null", O_RDONLY);
     if (fd >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(fd, STDOUT_FILENO) >= 0 &&

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#define FIGURE_COLUMNS 48
+
 struct options {
     double seconds;
     bool serve;
@@ -36,11 +38,20 @@ double micro_time(double seconds, void (*fn)(void *arg), void *arg)
     return median;
 }
 
+// Columns on the terminal, not bytes.
+static int columns(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += (*text & 0xC0) != 0x80;
+    return n;
+}
+
 void micro_row(const char *what, const char *figure, const char *bar, bool met)
 {
-    printf("  %-58s %-46s", what, figure);
+    printf("  %-56s %s", what, figure);
     if (bar)
-        printf(" %s: %s", bar, bench_verdict(met));
+        printf("%*s %s: %s", FIGURE_COLUMNS - columns(figure), "", bar, bench_verdict(met));
     putchar('\n');
 }
 

@@ -18,21 +18,23 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define METRIC         "DCGM_CUSTOM_PROCESS_SM_UTIL"
-#define VALUES         "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/*/" METRIC
-#define STEP_PERCENT   90
-#define HALF_OF_STEP   (STEP_PERCENT / 2.0)
-#define POLL_MS        10
-#define START_WAIT_NS  (60 * GS_NS_PER_SEC)
-#define STEP_WAIT_NS   (30 * GS_NS_PER_SEC)
-#define VALUE_TARGET_S 2.0
-#define SCALE_TARGET_S 4.0
+#define METRIC              "DCGM_CUSTOM_PROCESS_SM_UTIL"
+#define VALUES              "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/*/" METRIC
+#define STEP_PERCENT        90
+#define HALF_OF_STEP        (STEP_PERCENT / 2.0)
+#define POLL_MS             10
+#define START_WAIT_NS       (60 * GS_NS_PER_SEC)
+#define STEP_WAIT_NS        (30 * GS_NS_PER_SEC)
+#define EXPORTER_RESTART_NS (3 * GS_NS_PER_SEC)
+#define VALUE_TARGET_S      2.0
+#define SCALE_TARGET_S      4.0
 
 // The HPA's target is half of the step, so that it does not scale before the value has visibly
 // changed. Its behavior holds nothing back: each step starts from one replica without any wait.
@@ -69,6 +71,8 @@ static const char manifest[] =
     "periodSeconds: 1}]}\n"
     "    scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 100, "
     "periodSeconds: 1}]}\n";
+
+enum { STEPS_PER_EXPORTER = 2 };
 
 struct options {
     const char *gpuscale, *workload, *sync_period;
@@ -178,19 +182,35 @@ static void run_for(struct reaction *r, int64_t ns)
         uv_run(&r->loop, UV_RUN_ONCE);
 }
 
-// All programs in the chain tick once a second: the steps are spread evenly over the phase.
-static int64_t phase_ns(int64_t i)
+// All parts of the chain tick once a second. Steps are spread evenly over the second.
+static int64_t phase_ns(int64_t i, double stride)
 {
-    double golden = (double)i * 0.6180339887498949;
+    double golden = (double)i * stride;
     return (int64_t)((golden - floor(golden)) * (double)GS_NS_PER_SEC);
+}
+
+// The exporter's second and the scraper's drift against each other, once around in some ten
+// minutes. A short run sees all of it when the exporter is started anew at other points of the
+// second; `up` does that when it is gone.
+static void move_exporter(struct reaction *r, int64_t i)
+{
+    pid_t children[64];
+    size_t n = bench_children(r->up, children, GS_ARRAY_LEN(children));
+    run_for(r, phase_ns(i, 0.7548776662466927)); // independent of the steps' stride
+    for (size_t k = 0; k < n; k++)
+        if (bench_is_verb(children[k], "exporter"))
+            kill(children[k], SIGTERM);
+    run_for(r, EXPORTER_RESTART_NS);
 }
 
 static void step(struct reaction *r, const struct options *o, int64_t i)
 {
+    if (i % STEPS_PER_EXPORTER == 0)
+        move_exporter(r, i);
     do {
         if (!wait_for(r, is_idle, STEP_WAIT_NS))
             bench_fail("step %d: the deployment does not come to rest at one replica", (int)i + 1);
-        run_for(r, GS_NS_PER_SEC / 2 + phase_ns(i));
+        run_for(r, GS_NS_PER_SEC / 2 + phase_ns(i, 0.6180339887498949));
     } while (!is_idle(r));
     r->value_ns = r->scale_ns = 0;
     r->step_ns = gs_mono_ns();

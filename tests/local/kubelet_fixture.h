@@ -166,6 +166,12 @@ static inline json_t *wait_pod(struct fixture *f, const char *name, const char *
     return NULL;
 }
 
+static inline void await_pod(struct fixture *f, const char *name, const char *what, pod_check check,
+                             const void *arg)
+{
+    json_decref(wait_pod(f, name, what, check, arg));
+}
+
 static inline bool has_phase(const json_t *pod, const void *arg)
 {
     return gs_streq(gs_json_str(pod, "status", "phase", NULL), arg);
@@ -239,6 +245,11 @@ static inline char *wait_log(struct fixture *f, const char *name, const char *pa
     }
     fail_msg("the log of %s lacks \"%s\": %s", name, part, last);
     return NULL;
+}
+
+static inline void await_log(struct fixture *f, const char *name, const char *part)
+{
+    free(wait_log(f, name, part));
 }
 
 static inline bool process_is_gone(pid_t pid)

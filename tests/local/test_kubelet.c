@@ -138,8 +138,8 @@ static void test_an_image_without_a_command(void **state)
                      "application/strategic-merge-patch+json", NULL,
                      "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"sleeper\"}]}}");
     assert_status(patched, 200);
-    GS_AUTO_JSON json_t *ready = wait_pod(f, "p", "ready", is_ready, NULL);
-    GS_AUTO_FREE char *text = wait_log(f, "p", "mapped\n");
+    await_pod(f, "p", "ready", is_ready, NULL);
+    await_log(f, "p", "mapped\n");
 }
 
 static void test_args_are_added_to_a_mapped_command(void **state)
@@ -267,7 +267,7 @@ static void test_init_containers_run_in_order(void **state)
     GS_AUTO_FREE char *go = gs_format("%s/go", f->dir);
     fclose(fopen(go, "w"));
     GS_AUTO_JSON json_t *ready = wait_pod(f, "p", "ready", is_ready, NULL);
-    GS_AUTO_FREE char *log = wait_log(f, "p", "both\n");
+    await_log(f, "p", "both\n");
     const json_t *init = gs_json_get(ready, "status", "initContainerStatuses", NULL);
     assert_string_equal(gs_json_str(json_array_get(init, 1), "state", "terminated", "reason", NULL),
                         "Completed");
@@ -293,7 +293,7 @@ static void test_a_sidecar_serves_until_the_end(void **state)
         "'restartPolicy':'Never','terminationGracePeriodSeconds':1,'initContainers':[{'name':"
         "'side','image':'sleeper','restartPolicy':'Always'}],'containers':[{'name':'c','image':"
         "'any','command':['sh','-c','sleep 0.1']}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
     const json_t *side = NULL;
     for (int64_t end = gs_mono_ns() + DEADLINE_NS; !side && gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_pod(f, "p");
@@ -315,7 +315,7 @@ static void test_graceful_termination(void **state)
         "done']}]",
         f->dir, f->dir, f->dir);
     create_pod(f, "p", "", spec);
-    GS_AUTO_FREE char *log = wait_log(f, "p", "up\n");
+    await_log(f, "p", "up\n");
     delete_pod(f, "p", "");
     wait_file(f, "bye");
     wait_pod_gone(f, "p");
@@ -361,7 +361,7 @@ static void test_environment_from_a_config_map(void **state)
     AUTO_REPLY struct reply r =
         request(&f->h, "POST", "/api/v1/namespaces/default/configmaps", body);
     assert_status(r, 201);
-    GS_AUTO_FREE char *log = wait_log(f, "p", "v=hello\n");
+    await_log(f, "p", "v=hello\n");
 }
 
 static void test_a_replaced_kubelet_starts_containers_again(void **state)
@@ -372,7 +372,7 @@ static void test_a_replaced_kubelet_starts_containers_again(void **state)
     create_shell_pod(f, "done", "Never", "exit 0");
     pid_t first = wait_pid_file(f, "pid");
     GS_AUTO_JSON json_t *before = wait_pod(f, "p", "ready", is_ready, NULL);
-    GS_AUTO_JSON json_t *done = wait_pod(f, "done", "succeeded", has_phase, "Succeeded");
+    await_pod(f, "done", "succeeded", has_phase, "Succeeded");
     fixture_end_kubelet(f);
     wait_process_gone(f, first);
     fixture_start_kubelet(f);

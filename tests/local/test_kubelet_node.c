@@ -51,8 +51,8 @@ static void test_pod_resources(void **state)
     create_pod(
         f, "ended", "",
         "'restartPolicy':'Never','containers':[{'name':'c','image':'any','command':['true']}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
-    GS_AUTO_JSON json_t *ended = wait_pod(f, "ended", "succeeded", has_phase, "Succeeded");
+    await_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "ended", "succeeded", has_phase, "Succeeded");
     call(f, "/v1.PodResourcesLister/List", (struct gs_slice){0}, &a);
     assert_int_equal(a.reply.status, GRPC_OK);
     Podresources__ListPodResourcesResponse *list =
@@ -79,7 +79,7 @@ static void test_pod_resources_of_one(void **state)
     struct fixture *f = *state;
     struct answer a;
     create_gpu_pod(f, "p", "GPU-bbb");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "p", "ready", is_ready, NULL);
     Podresources__GetPodResourcesRequest in = PODRESOURCES__GET_POD_RESOURCES_REQUEST__INIT;
     in.pod_name = (char *)"p";
     in.pod_namespace = (char *)"default";
@@ -172,7 +172,7 @@ static void test_log_parameters(void **state)
 {
     struct fixture *f = *state;
     create_talker(f, "echo one; echo two >&2; sleep 0.1; echo three");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
     AUTO_REPLY struct reply all = get_log(f, "p", "?container=c");
     assert_int_equal(strlen(all.text), strlen("one\ntwo\nthree\n"));
     assert_log(f, "?tailLines=1", "three\n");
@@ -199,7 +199,7 @@ static void test_log_of_several_containers(void **state)
 {
     struct fixture *f = *state;
     create_gpu_pod(f, "p", "GPU-bbb");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "p", "ready", is_ready, NULL);
     AUTO_REPLY struct reply r = get_log(f, "p", "");
     assert_status(r, 400);
     assert_message(r, "a container name must be specified for pod p, choose one of: [c side]");
@@ -247,7 +247,7 @@ static void test_following_a_log(void **state)
     GS_AUTO_FREE char *script = gs_format(
         "echo begin; while ! test -e %s/go; do sleep 0.02; done; echo middle; echo end", f->dir);
     create_talker(f, script);
-    GS_AUTO_FREE char *begun = wait_log(f, "p", "begin\n");
+    await_log(f, "p", "begin\n");
     follow(f, &l);
     wait_followed(f, &l, "begin\n");
     GS_AUTO_FREE char *go = gs_format("%s/go", f->dir);
@@ -263,7 +263,7 @@ static void test_a_follower_that_leaves(void **state)
     struct fixture *f = *state;
     struct followed l;
     create_talker(f, "echo begin; exec sleep 1000");
-    GS_AUTO_FREE char *begun = wait_log(f, "p", "begin\n");
+    await_log(f, "p", "begin\n");
     struct http_op *op = follow(f, &l);
     wait_followed(f, &l, "begin\n");
     http_op_cancel(op);

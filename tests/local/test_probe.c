@@ -84,7 +84,7 @@ static void test_readiness_by_http(void **state)
     assert_string_equal(s.custom, "yes");
 
     s.code = 200;
-    GS_AUTO_JSON json_t *good = wait_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "p", "ready", is_ready, NULL);
     s.code = 500;
     GS_AUTO_JSON json_t *again = wait_pod(f, "p", "unready", is_unready_but_running, NULL);
     assert_int_equal(gs_json_int(container_status(again, 0), -1, "restartCount", NULL), 0);
@@ -123,7 +123,7 @@ static void test_liveness_by_command(void **state)
     wait_event(f, "Killing", "Container c failed liveness probe, will be restarted");
     GS_AUTO_FREE char *well = gs_format("%s/well", f->dir);
     fclose(fopen(well, "w"));
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "restarted", has_restarts, &once);
+    await_pod(f, "p", "restarted", has_restarts, &once);
 }
 
 static void test_a_command_that_takes_too_long(void **state)
@@ -203,7 +203,7 @@ static void test_readiness_by_grpc(void **state)
     wait_event(f, "Unhealthy",
                "Readiness probe failed: service unhealthy (responded with \"NOT_SERVING\")");
     serving = true;
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "p", "ready", is_ready, NULL);
     grpc_server_free(s);
 }
 
@@ -217,7 +217,7 @@ static void test_lifecycle_hooks(void **state)
         "{'host':'127.0.0.1','port':%d,'path':'/healthz'}}}",
         f->dir, http_server_port(s.http));
     create_probed_pod(f, hooks);
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    await_pod(f, "p", "ready", is_ready, NULL);
     GS_AUTO_FREE char *began = gs_format("%s/began", f->dir);
     assert_int_equal(access(began, F_OK), 0);
     assert_int_equal(s.hits, 0);

@@ -179,7 +179,6 @@ static void on_body(void *arg, struct gs_slice bytes)
 static void on_answer(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct local_handler *h = arg;
-    GS_AUTO_ERROR struct gs_error *owned = err;
     if (err && gs_error_code(err) == GS_ETIMEOUT)
         finish(h, false,
                "Get \"%s\": context deadline exceeded (Client.Timeout exceeded while "
@@ -193,6 +192,7 @@ static void on_answer(void *arg, const struct http_answer *answer, struct gs_err
         finish(h, true, "%s", "");
     else
         finish(h, false, "HTTP probe failed with statuscode: %d", answer->status);
+    gs_error_free(err);
 }
 
 static size_t list_headers(const json_t *spec, struct http_header headers[MAX_HEADERS + 1])

@@ -82,13 +82,11 @@ void local_env_references(const json_t *container, json_t *ret)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach(gs_json_get(container, "envFrom", NULL), i, entry)
-    {
+    json_array_foreach (gs_json_get(container, "envFrom", NULL), i, entry) {
         add_reference(ret, "configmaps", gs_json_get(entry, "configMapRef", NULL));
         add_reference(ret, "secrets", gs_json_get(entry, "secretRef", NULL));
     }
-    json_array_foreach(gs_json_get(container, "env", NULL), i, entry)
-    {
+    json_array_foreach (gs_json_get(container, "env", NULL), i, entry) {
         const json_t *from = gs_json_get(entry, "valueFrom", NULL);
         add_reference(ret, "configmaps", gs_json_get(from, "configMapKeyRef", NULL));
         add_reference(ret, "secrets", gs_json_get(from, "secretKeyRef", NULL));
@@ -132,8 +130,7 @@ static struct gs_error *add_all_of(struct local_words *env, const struct local_e
         return gs_json_bool(ref, false, "optional", NULL) ? NULL : source_missing(secret, ref);
     const char *key;
     json_t *value;
-    json_object_foreach(gs_json_get(source, "data", NULL), key, value)
-    {
+    json_object_foreach (gs_json_get(source, "data", NULL), key, value) {
         GS_AUTO_FREE char *text = source_value(source, secret, key);
         GS_AUTO_FREE char *name = gs_format("%s%s", prefix ? prefix : "", key);
         if (text && !strchr(name, '='))
@@ -147,8 +144,7 @@ static struct gs_error *add_env_from(struct local_words *env, const struct local
     size_t i;
     json_t *entry;
     struct gs_error *err = NULL;
-    json_array_foreach(gs_json_get(ctx->container, "envFrom", NULL), i, entry)
-    {
+    json_array_foreach (gs_json_get(ctx->container, "envFrom", NULL), i, entry) {
         const char *prefix = gs_json_str(entry, "prefix", NULL);
         const json_t *config_map = gs_json_get(entry, "configMapRef", NULL);
         const json_t *secret = gs_json_get(entry, "secretRef", NULL);
@@ -266,8 +262,7 @@ static struct gs_error *add_env(struct local_words *env, const struct local_env_
 {
     size_t i;
     json_t *entry;
-    json_array_foreach(gs_json_get(ctx->container, "env", NULL), i, entry)
-    {
+    json_array_foreach (gs_json_get(ctx->container, "env", NULL), i, entry) {
         const char *name = gs_json_str(entry, "name", NULL);
         const char *text = gs_json_str(entry, "value", NULL);
         const json_t *from = gs_json_get(entry, "valueFrom", NULL);
@@ -309,12 +304,11 @@ char *local_env_gpus(const json_t *pod, const char *container)
     struct gs_buf out = {0};
     GS_AUTO_JSON json_t *all = NULL;
     const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
-    GS_AUTO_ERROR struct gs_error *err =
-        text ? gs_json_parse(gs_slice_of(text), false, &all) : NULL;
+    if (text)
+        gs_error_free(gs_json_parse(gs_slice_of(text), false, &all));
     size_t i;
     json_t *id;
-    json_array_foreach(gs_json_get(all, container, NULL), i, id)
-    {
+    json_array_foreach (gs_json_get(all, container, NULL), i, id) {
         const char *device = json_string_value(id);
         const char *slice = device ? strstr(device, "::") : NULL;
         size_t len = slice ? (size_t)(slice - device) : device ? strlen(device) : 0;

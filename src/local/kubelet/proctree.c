@@ -113,10 +113,10 @@ uint64_t local_proc_start_time(pid_t pid)
     return read_stat_field(pid, 22, &ticks) ? ticks : 0;
 }
 
-static bool environ_holds(struct gs_slice environ, const char *entry)
+static bool environ_holds(struct gs_slice entries, const char *entry)
 {
-    while (environ.data && environ.len)
-        if (gs_slice_eq_str(gs_slice_cut(&environ, '\0'), entry))
+    while (entries.data && entries.len)
+        if (gs_slice_eq_str(gs_slice_cut(&entries, '\0'), entry))
             return true;
     return false;
 }

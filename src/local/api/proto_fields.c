@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made by proto_fields.py from Kubernetes' generated.proto files: change that.
+// Made by tools/proto-fields from Kubernetes' generated.proto files: change that.
 #include "local/api/proto.h"
 
 // Sorted by name. A field is NUMBER NAME MARK; * : Go holds it by pointer, so that a zero

@@ -24,16 +24,15 @@ up -f "$dir/app.yaml"
 wait_for 30 "two pods are ready" pods_ready crash-test 2
 
 restarts() { kubectl get pods -o json | jq -e "[.items[].status.containerStatuses[].restartCount] | add >= $1"; }
-pid_of_pod() { pgrep -f "^$intent_api" | head -n 1; }
 samples() {
     kubectl get --raw '/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_MEM_USED' | jq -e ".items | length == $1"
 }
 wait_for 10 "both pods' GPU memory is served" samples 2
 
-# Only children of this run: its own intent-api processes carry its segment in their environment.
+# The processes of this run's pods.
 own() {
     for pid in $(pgrep -x intent-api); do
-        grep -zqs "GPUSCALE_POD_NAME=crash-test" "/proc/$pid/environ" && echo "$pid"
+        grep -zqsx "GPUSCALE_SIM=$segment" "/proc/$pid/environ" && echo "$pid"
     done
 }
 kill -9 "$(own | head -n 1)"
@@ -43,16 +42,15 @@ wait_for 20 "both are ready again" pods_ready crash-test 2
 kill -9 "$(pgrep -f "exporter .*$dir")"
 wait_for 20 "the exporter is back" samples 2
 
-segment=$(grep -z '^GPUSCALE_SIM=' "/proc/$(own | head -n 1)/environ" | tr -d '\0' | cut -d= -f2)
 kill -9 "$up_pid"
 wait "$up_pid" 2>/dev/null || true
 up_pid=
-wait_for 20 "nothing is left running" nothing_left crash-test
+wait_for 20 "nothing is left running" nothing_left
 used=$("$gpuscale" sim status -o json --name "$segment" | jq '[.gpus[].memoryUsedBytes] | add')
 [ "$used" = 0 ] || fail "the simulated GPUs still hold $used bytes"
 
 up
 wait_for 30 "objects and pods are back" pods_ready crash-test 2
 stop_up
-nothing_left crash-test || fail "processes are left"
+nothing_left || fail "processes are left"
 [ ! -e "/dev/shm$segment" ] || fail "the segment $segment is left"

@@ -60,4 +60,4 @@ for hpa in hpa-v2 hpa-v2beta1; do
     kubectl delete hpa gpu-hpa
 done
 stop_up
-nothing_left $deployment || fail "processes are left"
+nothing_left || fail "processes are left"

@@ -63,6 +63,9 @@ start_up() {
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
     wait_for 30 "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
+    # The simulated GPUs of this run: its pods and its exporter carry the name in their environment.
+    segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
+    [ -n "$segment" ] || fail "the exporter has no simulated GPUs"
 }
 
 stop_up() {
@@ -71,9 +74,9 @@ stop_up() {
     up_pid=
 }
 
-# No process of this run is left (their command lines or environments name its folder).
+# No process of this run is left: none names its folder, none has its GPUs.
 nothing_left() {
-    ! pgrep -f "$dir" >/dev/null && ! grep -zqs "GPUSCALE_POD_NAME=$1" /proc/[0-9]*/environ
+    ! pgrep -f "$dir" >/dev/null && ! grep -zqsx "GPUSCALE_SIM=$segment" /proc/[0-9]*/environ
 }
 
 replicas() { kubectl get deployment "$1" -o 'jsonpath={.spec.replicas}'; }

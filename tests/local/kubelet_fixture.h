@@ -66,6 +66,13 @@ static inline int fixture_open(void **state)
     return 0;
 }
 
+// Not UV_RUN_ONCE: it would sleep after a timer that ran what we wait for.
+static inline void tick(struct fixture *f)
+{
+    uv_run(&f->h.loop, UV_RUN_NOWAIT);
+    usleep(2000);
+}
+
 static inline void fixture_stopped(void *arg)
 {
     ((struct fixture *)arg)->stopped = true;
@@ -76,7 +83,7 @@ static inline void fixture_stop(struct fixture *f, unsigned timeout_ms)
     f->stopped = false;
     local_kubelet_stop(f->kubelet, timeout_ms, fixture_stopped, f);
     while (!f->stopped)
-        uv_run(&f->h.loop, UV_RUN_ONCE);
+        tick(f);
 }
 
 static inline void fixture_end_kubelet(struct fixture *f)
@@ -143,12 +150,6 @@ static inline const json_t *container_status(const json_t *pod, size_t i)
 }
 
 typedef bool (*pod_check)(const json_t *pod, const void *arg);
-
-static inline void tick(struct fixture *f)
-{
-    uv_run(&f->h.loop, UV_RUN_NOWAIT);
-    usleep(2000);
-}
 
 // Waits until the pod satisfies the check; returns it (new reference).
 static inline json_t *wait_pod(struct fixture *f, const char *name, const char *what,

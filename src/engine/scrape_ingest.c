@@ -99,9 +99,8 @@ static size_t merge_labels(struct pass *p, const struct metrics_sample *s,
     return n;
 }
 
-static void remember(struct ingest *in, const struct metrics_label *labels, size_t n)
+static void remember(struct ingest *in, struct metrics_labels *set)
 {
-    struct metrics_labels *set = metrics_labels_new(labels, n);
     uint64_t hash = metrics_labels_hash(set);
     struct gs_slice key = gs_slice_make(&hash, sizeof(hash));
     struct known *k = gs_hmap_get(in->series, key);
@@ -111,7 +110,6 @@ static void remember(struct ingest *in, const struct metrics_label *labels, size
         gs_hmap_put(in->series, key, k);
     }
     k->generation = in->generation;
-    metrics_labels_unref(set);
 }
 
 static bool on_sample(void *arg, const struct metrics_sample *s)
@@ -119,17 +117,19 @@ static bool on_sample(void *arg, const struct metrics_sample *s)
     struct pass *p = arg;
     struct metrics_label labels[MAX_LABELS * 2 + 1];
     gs_arena_clear(&p->arena);
-    size_t n = merge_labels(p, s, labels);
+    struct metrics_labels *set = metrics_labels_new(labels, merge_labels(p, s, labels));
     int64_t t = s->has_timestamp ? s->timestamp_ms : p->t_ms;
-    struct gs_error *err = tsdb_append(p->in->db, labels, n, t, s->value);
+    struct gs_error *err = tsdb_append_set(p->in->db, set, t, s->value);
     // A repeated timestamp (a target that exports its own) is no failure of the scrape.
-    if (err && gs_error_code(err) != GS_ECONFLICT) {
+    bool refused = err && gs_error_code(err) != GS_ECONFLICT;
+    if (!refused && !s->has_timestamp)
+        remember(p->in, set);
+    metrics_labels_unref(set);
+    if (refused) {
         p->err = err;
         return false;
     }
     gs_error_free(err);
-    if (!s->has_timestamp)
-        remember(p->in, labels, n);
     p->n_samples++;
     return true;
 }
@@ -142,9 +142,7 @@ static bool count_only(void *arg, const struct metrics_sample *s)
 
 static void end_series(struct ingest *in, const struct known *k, int64_t t_ms)
 {
-    size_t n = metrics_labels_len(k->labels);
-    gs_error_free(tsdb_append(in->db, n ? metrics_labels_at(k->labels, 0) : NULL, n, t_ms,
-                              tsdb_stale_marker()));
+    gs_error_free(tsdb_append_set(in->db, k->labels, t_ms, tsdb_stale_marker()));
 }
 
 // Ends what the current generation did not renew. Collects first: the map must not change

@@ -154,20 +154,28 @@ static void push_point(struct tsdb_series *s, struct tsdb_point p, int64_t reten
     *point_at(s, s->len - 1) = p;
 }
 
+struct gs_error *tsdb_append_set(struct tsdb *db, struct metrics_labels *set, int64_t t_ms,
+                                 double value)
+{
+    struct tsdb_series *s = find_series(db, set);
+    if (!s && tsdb_is_stale(value)) // nothing that could end
+        return NULL;
+    if (!s && db->n_series >= db->max_series)
+        return gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series", db->max_series);
+    if (!s)
+        s = add_series(db, set);
+    if (s->len && point_at(s, s->len - 1)->t_ms >= t_ms)
+        return gs_error_new(GS_ECONFLICT,
+                            "the sample is not newer than the last one of its series");
+    push_point(s, (struct tsdb_point){t_ms, value}, db->retention_ms);
+    return NULL;
+}
+
 struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels, size_t n,
                              int64_t t_ms, double value)
 {
     struct metrics_labels *set = metrics_labels_new(labels, n);
-    struct tsdb_series *s = find_series(db, set);
-    struct gs_error *err = NULL;
-    if (!s && db->n_series >= db->max_series)
-        err = gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series", db->max_series);
-    else if (!s && !tsdb_is_stale(value))
-        s = add_series(db, set);
-    if (s && s->len && point_at(s, s->len - 1)->t_ms >= t_ms)
-        err = gs_error_new(GS_ECONFLICT, "the sample is not newer than the last one of its series");
-    else if (s)
-        push_point(s, (struct tsdb_point){t_ms, value}, db->retention_ms);
+    struct gs_error *err = tsdb_append_set(db, set, t_ms, value);
     metrics_labels_unref(set);
     return err;
 }

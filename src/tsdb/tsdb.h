@@ -24,6 +24,10 @@ void tsdb_free(struct tsdb *db);
 // TSDB_STALE (Prometheus' staleness NaN): the series ends there.
 struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels, size_t n,
                              int64_t t_ms, double value);
+// The same for a set that the caller has already made; takes a reference of its own when it keeps
+// it.
+struct gs_error *tsdb_append_set(struct tsdb *db, struct metrics_labels *set, int64_t t_ms,
+                                 double value);
 double tsdb_stale_marker(void);
 int tsdb_is_stale(double v);
 

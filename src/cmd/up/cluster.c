@@ -18,7 +18,9 @@
 #define API_PORT        6443
 #define EXPORTER_PORT   9400
 #define STOP_TIMEOUT_MS 15000
-#define LOOPBACK        "127.0.0.1"
+// Twice a scrape, so that a step in load is in the metrics API within two seconds at the worst.
+#define EXPORTER_INTERVAL_MS "500"
+#define LOOPBACK             "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
 static uint16_t free_port(uint16_t wanted)

@@ -47,8 +47,9 @@ static const struct gs_opt sim_flags[] = {
      .min = -1,
      .max = SIM_MAX_GPUS - 1,
      AT(gpu),
-     .help = "The GPU that load runs on (0 when not given), or that fail and hang are for "
-             "(all when not given)."},
+     .help =
+         "The GPU that load runs on (when not given the first of CUDA_VISIBLE_DEVICES, which a pod "
+         "has, else 0), or that fail and hang are for (all when not given)."},
     {.name = "util",
      .arg = "PERCENT",
      .def = "100",
@@ -308,14 +309,15 @@ static struct gs_error *do_load(const struct sim_opts *o, struct sim *s, char **
     struct gs_error *err = check_load(o, &bytes);
     if (err)
         return err;
-    unsigned gpu = o->gpu < 0 ? 0 : (unsigned)o->gpu;
-    if (gpu >= sim_gpu_count(s))
-        return gs_error_new(GS_EINVAL, "there is no GPU %u in %s: it has %u, numbered from 0", gpu,
-                            o->name, sim_gpu_count(s));
-    char index[16];
-    snprintf(index, sizeof(index), "%u", gpu);
     setenv(SIM_ENV, o->name, 1);
-    setenv("CUDA_VISIBLE_DEVICES", index, 1);
+    if (o->gpu >= 0) {
+        if (o->gpu >= sim_gpu_count(s))
+            return gs_error_new(GS_EINVAL, "there is no GPU %u in %s: it has %u, numbered from 0",
+                                (unsigned)o->gpu, o->name, sim_gpu_count(s));
+        char index[16];
+        snprintf(index, sizeof(index), "%u", (unsigned)o->gpu);
+        setenv("CUDA_VISIBLE_DEVICES", index, 1);
+    }
     struct sim_ctx *c = NULL;
     struct sim_alloc *a = NULL;
     int64_t ran = 0;
@@ -324,10 +326,10 @@ static struct gs_error *do_load(const struct sim_opts *o, struct sim *s, char **
         err = sim_mem_alloc(c, bytes, &a);
     if (!err)
         err = run_load(o, c, &ran);
-    sim_ctx_close(c);
     if (!err)
         printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
-               gpu);
+               sim_ctx_gpu(c));
+    sim_ctx_close(c);
     return err;
 }
 

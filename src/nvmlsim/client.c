@@ -174,6 +174,11 @@ struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret)
     return NULL;
 }
 
+unsigned sim_ctx_gpu(const struct sim_ctx *c)
+{
+    return c->index;
+}
+
 void sim_ctx_close(struct sim_ctx *c)
 {
     if (!c)

@@ -17,6 +17,7 @@ struct sim_alloc;
 // afterwards.
 struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret);
 void sim_ctx_close(struct sim_ctx *c);
+unsigned sim_ctx_gpu(const struct sim_ctx *c); // the number of its GPU in the whole set
 
 // GS_ELIMIT "out of memory" when the device (or MIG instance) has not enough left.
 struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_alloc **ret);

@@ -71,6 +71,12 @@ static void test_life_of_a_set(void **state)
     assert_int_equal(json_integer_value(json_object_get(gpu(j, 0), "memoryUsedBytes")), 0);
     json_decref(j);
     gives(0, "load --gpu=1 --util=80 --for=300ms --memory=2GiB", "of kernels on simulated GPU 1");
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    gives(0, "load --for=100ms", "of kernels on simulated GPU 1");
+    gives(0, "load --gpu=0 --for=100ms", "of kernels on simulated GPU 0");
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    gives(1, "load --for=1ms", "CUDA_VISIBLE_DEVICES= shows 0");
+    unsetenv("CUDA_VISIBLE_DEVICES");
     gives(1, "load --memory=99Gi --for=1ms", "out of memory");
     gives(0, "lose 1", "");
     gives(0, "status", "lost, last XID 79");

@@ -264,6 +264,8 @@ static void test_init_containers_run_in_order(void **state)
     assert_condition(pod, "Initialized", "False");
     assert_string_equal(gs_json_str(kube_condition(pod, "Initialized"), "message", NULL),
                         "containers with incomplete status: [one two]");
+    AUTO_REPLY struct reply waits = get_log(f, "p", "");
+    assert_message(waits, "container \"c\" in pod \"p\" is waiting to start: PodInitializing");
     GS_AUTO_FREE char *go = gs_format("%s/go", f->dir);
     fclose(fopen(go, "w"));
     GS_AUTO_JSON json_t *ready = wait_pod(f, "p", "ready", is_ready, NULL);

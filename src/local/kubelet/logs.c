@@ -102,8 +102,7 @@ static void add_names(const json_t *pod, const char *list, struct gs_buf *out)
 {
     size_t i;
     json_t *c;
-    json_array_foreach(gs_json_get(pod, "spec", list, NULL), i, c)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", list, NULL), i, c) {
         const char *name = gs_json_str(c, "name", NULL);
         gs_buf_addf(out, "%s%s", i ? " " : "", name ? name : "");
     }
@@ -144,7 +143,7 @@ static struct gs_error *choose_instance(const struct local_container *c, bool pr
                             "previous terminated container \"%s\" in pod \"%s\" not found", c->name,
                             pod);
     if (!c->has_run) {
-        const char *why = c->reason ? c->reason : "ContainerCreating";
+        const char *why = local_container_waiting_reason(c);
         if (gs_streq(why, "ErrImagePull"))
             why = "image can't be pulled";
         else if (gs_streq(why, "ImagePullBackOff"))

@@ -25,14 +25,18 @@ static json_t *terminated(const struct local_termination *t)
     return json_pack("{s:o}", "terminated", o);
 }
 
+const char *local_container_waiting_reason(const struct local_container *c)
+{
+    if (c->reason)
+        return c->reason;
+    bool initializing = !c->init && c->worker->n_init && !local_worker_initialized(c->worker);
+    return initializing ? "PodInitializing" : "ContainerCreating";
+}
+
 static json_t *waiting(const struct local_container *c)
 {
-    bool initializing = !c->init && c->worker->n_init && !local_worker_initialized(c->worker);
     json_t *o = json_object();
-    gs_json_set_str(o, "reason",
-                    c->reason      ? c->reason
-                    : initializing ? "PodInitializing"
-                                   : "ContainerCreating");
+    gs_json_set_str(o, "reason", local_container_waiting_reason(c));
     if (c->message && *c->message)
         gs_json_set_str(o, "message", c->message);
     return json_pack("{s:o}", "waiting", o);

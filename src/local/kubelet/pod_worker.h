@@ -6,8 +6,8 @@
 
 #include "base/hmap.h"
 #include "kube/object.h"
-#include "local/kubelet/images.h"
 #include "local/kubelet.h"
+#include "local/kubelet/images.h"
 #include "local/kubelet/pod_ips.h"
 #include "local/kubelet/probe.h"
 #include "local/kubelet/process.h"
@@ -151,7 +151,8 @@ char *local_container_file(const struct local_container *c, unsigned instance, c
 int local_container_port(const struct local_container *c, const json_t *port);
 
 // --- status ---
-json_t *local_worker_status(struct local_worker *w); // new reference
+json_t *local_worker_status(struct local_worker *w);                         // new reference
+const char *local_container_waiting_reason(const struct local_container *c); // of one that waits
 const char *local_worker_phase(const struct local_worker *w);
 bool local_worker_initialized(const struct local_worker *w);
 int64_t local_worker_default_grace_ms(const struct local_worker *w);

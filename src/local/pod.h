@@ -14,5 +14,9 @@ bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t n
                          int64_t *ret_wait_ms);
 int64_t local_time_ms(const json_t *rfc3339, int64_t fallback); // of a JSON string
 
+// The longest grace period that is honoured (24 days): as milliseconds it fits every counter. A
+// manifest may ask for any int64.
+#define LOCAL_MAX_GRACE_S INT64_C(2000000)
+
 // "25%" or 3, of total; percentages rounded up or down.
 int64_t local_scaled(const json_t *int_or_percent, int64_t total, bool round_up, int64_t fallback);

@@ -325,6 +325,27 @@ static void strangers_stay_out(void **state)
     assert_status(health, 200);
 }
 
+// Grace periods are int64 in the API; as milliseconds the largest do not fit.
+static void a_huge_grace_period_is_bounded(void **state)
+{
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", PODS,
+                "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"here\","
+                "\"terminationGracePeriodSeconds\":9223372036854775807,"
+                "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
+    assert_status(made, 201);
+    AUTO_REPLY struct reply marked = request(*state, "DELETE", PODS "/a", NULL);
+    assert_status(marked, 200);
+    assert_number(marked, 2000000, "metadata", "deletionGracePeriodSeconds");
+    AUTO_REPLY struct reply again =
+        request(*state, "DELETE", PODS "/a", "{\"gracePeriodSeconds\":9223372036854775807}");
+    assert_status(again, 200);
+    assert_number(again, 2000000, "metadata", "deletionGracePeriodSeconds");
+    AUTO_REPLY struct reply shorter =
+        request(*state, "DELETE", PODS "/a", "{\"gracePeriodSeconds\":5}");
+    assert_number(shorter, 5, "metadata", "deletionGracePeriodSeconds");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_update_without_change_keeps_the_version, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(bound_pods_are_deleted_with_grace, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_huge_grace_period_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(finalizers_hold_objects, setup, teardown),
         cmocka_unit_test_setup_teardown(deletion_preconditions_and_dry_run, setup, teardown),
         cmocka_unit_test_setup_teardown(namespaces_end_when_empty, setup, teardown),

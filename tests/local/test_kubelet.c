@@ -323,6 +323,22 @@ static void test_graceful_termination(void **state)
     wait_pod_gone(f, "p");
 }
 
+// As nanoseconds the largest grace periods that the API takes do not fit.
+static void test_a_huge_grace_period_ends_with_sigterm(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *spec = gs_format(
+        "'terminationGracePeriodSeconds':9223372036854775807,'containers':[{'name':'c','image':"
+        "'any','command':['sh','-c','trap \\\"touch %s/bye; exit 0\\\" TERM; echo up; while :; do "
+        "sleep 0.02; done']}]",
+        f->dir);
+    create_pod(f, "p", "", spec);
+    GS_AUTO_FREE char *log = wait_log(f, "p", "up\n");
+    delete_pod(f, "p", "");
+    wait_file(f, "bye");
+    wait_pod_gone(f, "p");
+}
+
 static void test_termination_ends_with_a_kill(void **state)
 {
     struct fixture *f = *state;
@@ -448,6 +464,7 @@ int main(void)
         T(test_a_failed_init_container_fails_the_pod),
         T(test_a_sidecar_serves_until_the_end),
         T(test_graceful_termination),
+        T(test_a_huge_grace_period_ends_with_sigterm),
         T(test_termination_ends_with_a_kill),
         T(test_forced_deletion),
         T(test_environment_from_a_config_map),

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
+#include "local/pod.h"
 
 #define DEFAULT_GRACE_S 30
 
@@ -136,12 +137,12 @@ static json_t *without_owner(const json_t *obj, const char *uid)
     size_t i;
     json_t *owner;
 
-    json_array_foreach(owners, i, owner) if (gs_streq(gs_json_str(owner, "uid", NULL), uid))
-    {
-        copy = json_deep_copy(obj);
-        json_array_remove(gs_json_get(copy, "metadata", "ownerReferences", NULL), i);
-        break;
-    }
+    json_array_foreach (owners, i, owner)
+        if (gs_streq(gs_json_str(owner, "uid", NULL), uid)) {
+            copy = json_deep_copy(obj);
+            json_array_remove(gs_json_get(copy, "metadata", "ownerReferences", NULL), i);
+            break;
+        }
     return copy;
 }
 
@@ -171,9 +172,9 @@ static int64_t grace_of(const struct local_resource *res, const json_t *obj, int
     if (!is_core(res, "pods") || !node || !*node || gs_streq(phase, "Succeeded") ||
         gs_streq(phase, "Failed"))
         return 0;
-    return asked >= 0
-               ? asked
-               : gs_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);
+    if (asked < 0)
+        asked = gs_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);
+    return asked < LOCAL_MAX_GRACE_S ? asked : LOCAL_MAX_GRACE_S;
 }
 
 // A copy marked as being deleted, or NULL when an earlier deletion already says as much.
@@ -357,8 +358,7 @@ json_t *api_delete_collection(const struct api_request *request)
         status = collect(&r, &found);
     if (status)
         return status;
-    json_array_foreach(found, i, obj)
-    {
+    json_array_foreach (found, i, obj) {
         GS_AUTO_JSON json_t *deleted = NULL;
         bool gone;
         status = api_delete_object(&r, obj, options, &deleted, &gone);

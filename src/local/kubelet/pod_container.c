@@ -366,7 +366,7 @@ static int64_t probe_grace_ms(const struct local_container *c, enum local_probe_
 {
     int64_t seconds = gs_json_int(local_container_spec(c), -1, local_probe_members[kind],
                                   "terminationGracePeriodSeconds", NULL);
-    return seconds >= 0 ? seconds * 1000 : local_worker_default_grace_ms(c->worker);
+    return seconds >= 0 ? local_grace_ms(seconds) : local_worker_default_grace_ms(c->worker);
 }
 
 void local_container_probed(struct local_container *c, enum local_probe_kind kind, bool ok)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
+#include "local/pod.h"
 
 #include <ftw.h>
 
@@ -22,9 +23,16 @@ char *local_worker_path(const struct local_worker *w, const char *what, const ch
                      container ? container : "");
 }
 
+int64_t local_grace_ms(int64_t seconds)
+{
+    if (seconds < 0)
+        return 0;
+    return (seconds < LOCAL_MAX_GRACE_S ? seconds : LOCAL_MAX_GRACE_S) * 1000;
+}
+
 int64_t local_worker_default_grace_ms(const struct local_worker *w)
 {
-    return gs_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL) * 1000;
+    return local_grace_ms(gs_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL));
 }
 
 struct local_container *local_worker_find(struct local_worker *w, const char *container)
@@ -82,9 +90,8 @@ static void take_object(struct local_worker *w, const json_t *pod)
     if (!kube_is_deleting(pod))
         return;
     w->terminating = true;
-    w->grace_ms = gs_json_int(pod, local_worker_default_grace_ms(w) / 1000, "metadata",
-                              "deletionGracePeriodSeconds", NULL) *
-                  1000;
+    w->grace_ms = local_grace_ms(gs_json_int(pod, local_worker_default_grace_ms(w) / 1000,
+                                             "metadata", "deletionGracePeriodSeconds", NULL));
 }
 
 struct local_worker *local_worker_new(struct local_kubelet *k, const json_t *pod)

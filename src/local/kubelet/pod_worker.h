@@ -155,4 +155,5 @@ json_t *local_worker_status(struct local_worker *w);                         // 
 const char *local_container_waiting_reason(const struct local_container *c); // of one that waits
 const char *local_worker_phase(const struct local_worker *w);
 bool local_worker_initialized(const struct local_worker *w);
+int64_t local_grace_ms(int64_t seconds); // within 0 and LOCAL_MAX_GRACE_S
 int64_t local_worker_default_grace_ms(const struct local_worker *w);

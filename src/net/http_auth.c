@@ -45,6 +45,8 @@ void server_connection_event(void *server, struct MHD_Connection *connection, vo
                              enum MHD_ConnectionNotificationCode event)
 {
     struct server_connection *c = *context;
+    if (event == MHD_CONNECTION_NOTIFY_CLOSED)
+        ((struct http_server *)server)->connection_closed = true;
     if (event == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = c = gs_alloc(sizeof(*c));
         const union MHD_ConnectionInfo *info =

@@ -77,15 +77,9 @@ static void on_grace(uv_timer_t *t)
     close_all(t->data);
 }
 
-static bool is_full(struct http_server *s)
-{
-    return MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections >=
-           s->max_connections;
-}
-
 static void pump(struct http_server *s)
 {
-    bool was_full = is_full(s);
+    s->connection_closed = false;
     uv_idle_stop(&s->again); // before the run, in which handlers may ask for another
     s->running++;
     MHD_run(s->daemon);
@@ -96,8 +90,9 @@ static void pump(struct http_server *s)
     }
     MHD_UNSIGNED_LONG_LONG ms = 0;
     bool timed = MHD_get_timeout(s->daemon, &ms) == MHD_YES;
-    // Only its next run accepts the connections that waited at the limit.
-    if (was_full && !is_full(s)) {
+    // At its limit, and when file descriptors have run out, MHD stops to accept until a connection
+    // is closed; only its next run then takes up those that waited.
+    if (s->connection_closed) {
         timed = true;
         ms = 0;
     }
@@ -209,7 +204,6 @@ static void copy_config(struct http_server *s, const struct http_server_config *
     s->tls = cfg->cert_pem && cfg->key_pem;
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
-    s->max_connections = cfg->max_connections ? cfg->max_connections : DEFAULT_CONNECTIONS;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;
 }
 
@@ -239,7 +233,9 @@ static struct gs_error *start_daemon(struct http_server *s, const struct http_se
     // The logger comes first, so that what is wrong with the later options is reported through it.
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_daemon, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, fd, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, s->max_connections, NULL};
+    options[n++] = (struct MHD_OptionItem){
+        MHD_OPTION_CONNECTION_LIMIT,
+        cfg->max_connections ? cfg->max_connections : DEFAULT_CONNECTIONS, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, s->idle_timeout_s, NULL};
     options[n++] =
         (struct MHD_OptionItem){MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)server_request_completed, s};

@@ -24,10 +24,11 @@ struct http_server {
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
     size_t max_body;
-    unsigned idle_timeout_s, max_connections;
+    unsigned idle_timeout_s;
 
     struct server_requests requests; // all that MHD knows of
     bool stopping, closed;
+    bool connection_closed; // in this run of MHD
     int running;   // depth of MHD_run
     int hangup_fd; // epoll for the sockets of suspended connections, which MHD does not watch
     int open_handles;

@@ -27,6 +27,10 @@ refused 2 "$dir/nokind.yaml:1: apiVersion is not set" $up -f "$dir/nokind.yaml"
 refused 1 "$dir/none.yaml: No such file or directory" $up -f "$dir/none.yaml"
 refused 2 "--image intent-api: write IMAGE=COMMAND" $up --image intent-api
 refused 1 "--simulate" env GPUSCALE_NVML_LIBRARY=/nonexistent "$gpuscale" exporter --address 127.0.0.1:0
+# No credentials in a folder that others can change.
+mkdir -m 1777 "$dir/shared"
+refused 1 "$dir/shared can be changed by other users" "$gpuscale" up --data-dir "$dir/shared"
+refused 2 "neither HOME nor XDG_DATA_HOME is set" env -u HOME -u XDG_DATA_HOME -u GPUSCALE_DATA_DIR "$gpuscale" up
 
 start_up --gpus 1xTesla-T4
 refused 1 "is in use by another gpuscale up" "$gpuscale" up --data-dir "$dir/data"

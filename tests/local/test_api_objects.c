@@ -2,6 +2,11 @@
 // Create, read, update, delete: metadata, conflicts, status and spec apart, generations.
 #include "api_harness.h"
 
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #define PODS        "/api/v1/namespaces/default/pods"
 #define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
 #define POD(name)                                                                                  \
@@ -346,6 +351,39 @@ static void a_huge_grace_period_is_bounded(void **state)
     assert_number(shorter, 5, "metadata", "deletionGracePeriodSeconds");
 }
 
+// A limit on file sizes stands for a full file system.
+static void a_deletion_on_a_full_disk_keeps_the_object(void **state)
+{
+    char dir[] = "/tmp/gpuscale-api-XXXXXX";
+    struct harness h;
+    struct rlimit usual, none;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    harness_open(&h, dir);
+    AUTO_REPLY struct reply made = request(&h, "POST", DEPLOYMENTS, DEPLOYMENT);
+    assert_status(made, 201);
+
+    getrlimit(RLIMIT_FSIZE, &usual);
+    none = (struct rlimit){0, usual.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    AUTO_REPLY struct reply refused = request(&h, "DELETE", DEPLOYMENTS "/d", NULL);
+    AUTO_REPLY struct reply collection = request(&h, "DELETE", DEPLOYMENTS, NULL);
+    setrlimit(RLIMIT_FSIZE, &usual);
+    signal(SIGXFSZ, handler);
+
+    assert_status(refused, 500);
+    assert_status(collection, 500);
+    AUTO_REPLY struct reply there = request(&h, "GET", DEPLOYMENTS "/d", NULL);
+    assert_status(there, 200);
+    AUTO_REPLY struct reply gone = request(&h, "DELETE", DEPLOYMENTS "/d", NULL);
+    assert_status(gone, 200);
+    harness_close(&h);
+    GS_AUTO_FREE char *db = gs_format("%s/state.db", dir);
+    unlink(db);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +397,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(bound_pods_are_deleted_with_grace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_huge_grace_period_is_bounded, setup, teardown),
+        cmocka_unit_test(a_deletion_on_a_full_disk_keeps_the_object),
         cmocka_unit_test_setup_teardown(finalizers_hold_objects, setup, teardown),
         cmocka_unit_test_setup_teardown(deletion_preconditions_and_dry_run, setup, teardown),
         cmocka_unit_test_setup_teardown(namespaces_end_when_empty, setup, teardown),

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -727,6 +728,29 @@ static void test_connection_limit(void **state)
     teardown(f);
 }
 
+static void test_accepts_again_after_descriptors_ran_out(void **state)
+{
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    f->client = client_for(f, false, (struct http_client_config){0});
+    int fds[40];
+    struct rlimit usual, few;
+    for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++)
+        fds[i] = raw_connect(f);
+    getrlimit(RLIMIT_NOFILE, &usual);
+    few = (struct rlimit){(rlim_t)fds[GS_ARRAY_LEN(fds) - 1] + 6, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    run_ms(f, 200);
+    for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    run_ms(f, 200);
+    struct result *r = start(f, f->client, (struct http_call){.path = "/"}, &collect);
+    wait_for(f, r->done);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(r->status, 200);
+    drop(r);
+    teardown(f);
+}
+
 static void test_idle_connection_is_closed(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){.idle_timeout_s = 1});
@@ -847,6 +871,7 @@ int main(void)
         cmocka_unit_test(test_many_requests_plain),
         cmocka_unit_test(test_many_requests_tls),
         cmocka_unit_test(test_connection_limit),
+        cmocka_unit_test(test_accepts_again_after_descriptors_ran_out),
         cmocka_unit_test(test_idle_connection_is_closed),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_stop_while_busy),

@@ -19,6 +19,8 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TICK_MS          1000
 #define LOAD_DELAY_TICKS 5 // seconds with a ready endpoint before the load starts
@@ -143,9 +145,9 @@ static bool has_ready_endpoint(const struct up *u, const json_t *service)
         kube_cache_get(u->cluster->cluster->endpoints, kube_namespace(service), kube_name(service));
     size_t i;
     json_t *subset;
-    json_array_foreach(
-        json_object_get(endpoints, "subsets"), i,
-        subset) if (json_array_size(json_object_get(subset, "addresses"))) return true;
+    json_array_foreach (json_object_get(endpoints, "subsets"), i, subset)
+        if (json_array_size(json_object_get(subset, "addresses")))
+            return true;
     return false;
 }
 
@@ -271,24 +273,38 @@ static void on_exporter_line(void *arg, const char *line)
     up_terminal_line(u->terminal, "exporter: %s", line);
 }
 
+// NULL: there is no home. A shared folder such as /tmp is no place for keys: who makes the folders
+// in it first may put his own there.
 static char *default_data_dir(void)
 {
     const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (xdg && *xdg == '/')
         return gs_format("%s/gpuscale", xdg);
-    return gs_format("%s/.local/share/gpuscale", home && *home ? home : "/tmp");
+    return home && *home ? gs_format("%s/.local/share/gpuscale", home) : NULL;
 }
 
 // The folder, made when it is not there, as an absolute path: pods run in folders of their own.
 static struct gs_error *make_data_dir(const char *option, char **ret)
 {
     GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
+    if (!dir)
+        return gs_error_new(GS_EINVAL, "neither HOME nor XDG_DATA_HOME is set: choose a folder for "
+                                       "the cluster's state with --data-dir");
     struct gs_error *err = gs_mkdir_p(dir, 0700);
     if (err)
         return err;
     char *absolute = realpath(dir, NULL);
     if (!absolute)
         return gs_error_errno(errno, "%s", dir);
+    struct stat st;
+    if (stat(absolute, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & S_IWOTH)) {
+        err = gs_error_new(GS_EPERM,
+                           "%s can be changed by other users, and the cluster's keys are kept "
+                           "there: choose a folder of your own with --data-dir",
+                           absolute);
+        free(absolute);
+        return err;
+    }
     *ret = absolute;
     return NULL;
 }

@@ -200,16 +200,14 @@ static json_t *delete_now(const struct api_request *r, const json_t *obj, json_t
 {
     const char *ns = kube_namespace(obj);
 
+    struct gs_error *err = r->dry_run ? NULL
+                                      : store_delete(r->api->store, local_resource_bucket(r->res),
+                                                     ns ? ns : "", kube_name(obj));
+    if (err)
+        return api_error_status(err);
     *ret_gone = true;
     *ret_obj = json_incref((json_t *)obj);
-    if (r->dry_run)
-        return NULL;
-    struct gs_error *err =
-        store_delete(r->api->store, local_resource_bucket(r->res), ns ? ns : "", kube_name(obj));
-    if (!err)
-        return NULL;
-    json_decref(*ret_obj);
-    return api_error_status(err);
+    return NULL;
 }
 
 static json_t *delete_later(const struct api_request *r, const json_t *obj, json_t *copy,

@@ -20,6 +20,7 @@ struct ingest {
     bool honor_labels;
     struct gs_hmap *series; // the 8 bytes of the label hash -> struct known
     uint64_t generation;
+    int64_t last_ms; // of the newest scrape
 };
 
 static void known_free(void *p)
@@ -175,6 +176,7 @@ struct gs_error *ingest_text(struct ingest *in, struct gs_slice text, int64_t t_
         return err;
     }
     struct pass p = {.in = in, .t_ms = t_ms};
+    in->last_ms = t_ms;
     in->generation++;
     err = metrics_parse_text(text, &limits, on_sample, &p);
     gs_arena_finish(&p.arena);
@@ -190,7 +192,8 @@ struct gs_error *ingest_text(struct ingest *in, struct gs_slice text, int64_t t_
 void ingest_end_all(struct ingest *in, int64_t t_ms)
 {
     in->generation++;
-    end_gone(in, t_ms);
+    // Within the same millisecond as a scrape the marker would not be newer than its samples.
+    end_gone(in, t_ms > in->last_ms ? t_ms : in->last_ms + 1);
 }
 
 void ingest_own(struct ingest *in, const char *name, int64_t t_ms, double value)

@@ -90,11 +90,25 @@ static void test_a_malformed_body_counts_for_nothing(void **state)
     tsdb_free(db);
 }
 
+// The marker was refused as not newer than the sample, and the series went on.
+static void test_ending_within_the_millisecond_of_a_scrape(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct ingest *in = ingest_new(db, target_labels, 2, false);
+    size_t n;
+    assert_ok(ingest_text(in, GS_SLICE("a 1\n"), 1000, &n));
+    ingest_end_all(in, 1000);
+    assert_int_equal(look(db, "a", 1001).n, 0);
+    ingest_free(in);
+    tsdb_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_conflicting_label_becomes_exported),
         cmocka_unit_test(test_a_series_that_goes_away_ends),
+        cmocka_unit_test(test_ending_within_the_millisecond_of_a_scrape),
         cmocka_unit_test(test_a_malformed_body_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

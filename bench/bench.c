@@ -205,7 +205,7 @@ char *bench_wait_for_text(pid_t pid, const char *text)
     GS_AUTO_BUF struct gs_buf log = {0};
     for (int64_t deadline = gs_mono_ns() + START_WAIT_NS; gs_mono_ns() < deadline;) {
         bench_check_running(pid);
-        gs_buf_clear(&log);
+        gs_buf_finish(&log);
         gs_error_free(gs_file_read(c->log, MAX_FILE, &log));
         const char *at = log.data ? strstr(log.data, text) : NULL;
         if (at && strchr(at, '\n')) {
@@ -240,7 +240,7 @@ static bool read_proc(struct gs_buf *text, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *path = gs_vformat(fmt, ap);
     va_end(ap);
-    gs_buf_clear(text);
+    gs_buf_finish(text);
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_FILE, text);
     return !err && text->len;
 }

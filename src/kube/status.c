@@ -101,6 +101,8 @@ void kube_field_error(struct kube_field_errors *e, const char *type, const char 
 {
     const char *text = "Invalid value";
     bool with_value = true;
+    if (e->len++ >= KUBE_MAX_FIELD_ERRORS)
+        return;
     for (size_t i = 0; i < GS_ARRAY_LEN(error_types); i++) {
         if (gs_streq(type, error_types[i].type)) {
             text = error_types[i].text;
@@ -126,7 +128,6 @@ void kube_field_error(struct kube_field_errors *e, const char *type, const char 
     gs_json_set_str(cause, "message", message);
     gs_json_set_str(cause, "field", field);
     json_array_append_new(e->causes, cause);
-    e->len++;
 }
 
 void kube_field_errors_finish(struct kube_field_errors *e)

@@ -19,7 +19,9 @@ json_t *kube_status_already_exists(const char *resource, const char *name);
 json_t *kube_status_conflict(const char *resource, const char *name, const char *why);
 json_t *kube_status_gone(const char *message); // 410, reason Expired
 
-// Field errors collected by validation, rendered as one 422 Invalid with causes.
+// Field errors collected by validation, rendered as one 422 Invalid with causes. Those beyond the
+// limit are counted in len only: each is compared with all before it.
+#define KUBE_MAX_FIELD_ERRORS 100
 struct kube_field_errors {
     json_t *causes;     // array of {reason, message, field}
     struct gs_buf text; // the different texts, joined by ", "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/status.h"
 
+#include "base/mem.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,11 +83,24 @@ static void invalid(void **state)
     kube_field_errors_finish(&e);
 }
 
+static void a_hundred_thousand_errors_are_bounded(void **state)
+{
+    struct kube_field_errors e = {0};
+    for (int i = 0; i < 100000; i++) {
+        GS_AUTO_FREE char *field = gs_format("metadata.labels[%d]", i);
+        kube_field_error(&e, "FieldValueInvalid", field, NULL, "bad");
+    }
+    assert_int_equal(e.len, 100000);
+    assert_int_equal(json_array_size(e.causes), KUBE_MAX_FIELD_ERRORS);
+    kube_field_errors_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies),
         cmocka_unit_test(invalid),
+        cmocka_unit_test(a_hundred_thousand_errors_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,16 @@ static void test_gpus_of_a_container(void **state)
     assert_string_equal(log, "gpus=GPU-aaa,GPU-bbb,GPU-aaa,GPU-bbb\n");
 }
 
+static void test_gpus_that_are_gone_fail_the_pod(void **state)
+{
+    struct fixture *f = *state;
+    create_pod(f, "p", "'gpuscale.dev/gpus':'{\\\"c\\\":[\\\"GPU-gone\\\"]}'",
+               "'containers':[{'name':'c','image':'sleeper'}]");
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    assert_string_equal(gs_json_str(pod, "status", "reason", NULL), "UnexpectedAdmissionError");
+    wait_event(f, "UnexpectedAdmissionError", "no longer has the GPUs");
+}
+
 static void test_an_image_without_a_command(void **state)
 {
     struct fixture *f = *state;
@@ -454,6 +464,7 @@ int main(void)
         T(test_life_of_a_pod),
         T(test_gpus_of_a_container),
         T(test_an_image_without_a_command),
+        T(test_gpus_that_are_gone_fail_the_pod),
         T(test_args_are_added_to_a_mapped_command),
         T(test_restart_policies),
         T(test_crash_loop),

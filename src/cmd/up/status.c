@@ -17,6 +17,7 @@ struct gpu_row {
     double util, used_mib, free_mib; // NAN: absent
     struct gs_buf pods;              // names, each once
     size_t n_processes;
+    bool lost;
 };
 
 struct gpu_rows {
@@ -61,6 +62,8 @@ static int on_value(void *arg, const struct metrics_labels *labels, struct tsdb_
         r->used_mib = p.value;
     } else if (gs_streq(rows->metric, "DCGM_FI_DEV_FB_FREE")) {
         r->free_mib = p.value;
+    } else if (gs_streq(rows->metric, "gpuscale_exporter_gpu_lost")) {
+        r->lost = p.value > 0;
     } else {
         r->n_processes++;
         add_pod(r, labels);
@@ -77,7 +80,8 @@ static int compare_rows(const void *a, const void *b)
 static void collect(const struct tsdb *db, int64_t now_ms, struct gpu_rows *ret)
 {
     static const char *const metrics[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
-                                          "DCGM_FI_DEV_FB_FREE", "DCGM_CUSTOM_PROCESS_MEM_USED"};
+                                          "DCGM_FI_DEV_FB_FREE", "DCGM_CUSTOM_PROCESS_MEM_USED",
+                                          "gpuscale_exporter_gpu_lost"};
     *ret = (struct gpu_rows){0};
     for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++) {
         const struct tsdb_matcher m = {"__name__", TSDB_EQ, metrics[i]};
@@ -123,7 +127,9 @@ static void add_bar(struct gs_buf *out, double percent, bool colour)
 static void add_gpu(struct gs_buf *out, const struct gpu_row *r, bool colour)
 {
     gs_buf_addf(out, "  GPU %-2ld %-24s ", r->index, r->model);
-    if (isnan(r->util)) {
+    if (r->lost) {
+        gs_buf_addf(out, "%-*s   lost", BAR_WIDTH, "");
+    } else if (isnan(r->util)) {
         gs_buf_addf(out, "%-*s   no data", BAR_WIDTH, "");
     } else {
         add_bar(out, r->util, colour);
@@ -180,10 +186,13 @@ void up_status_render(const struct up_status_source *s, int64_t now_ms, struct g
 {
     struct gpu_rows rows;
     collect(s->db, now_ms, &rows);
-    gs_buf_addf(out, "── gpuscale up: %s%s\n", s->headline,
-                s->simulated ? "  [SIMULATED GPUs]" : "");
+    // Before what a narrow terminal cuts off.
+    gs_buf_addf(out, "── gpuscale up%s: %s\n", s->simulated ? " [SIMULATED GPUs]" : "",
+                s->headline);
     if (!rows.len)
-        gs_buf_add_str(out, "  GPUs: no sample yet\n");
+        gs_buf_addf(out, "  GPUs: %s\n",
+                    tsdb_series_count(s->db) ? "the exporter gives no data at present"
+                                             : "no sample yet");
     for (size_t i = 0; i < rows.len; i++)
         add_gpu(out, &rows.items[i], s->colour);
     rows_finish(&rows);

@@ -113,7 +113,7 @@ static bool init_failed(const struct local_worker *w)
 const char *local_worker_phase(const struct local_worker *w)
 {
     size_t n = w->n_containers - w->n_init, waiting_first = 0, ended = 0, failed = 0;
-    if (init_failed(w))
+    if (w->rejected || init_failed(w))
         return "Failed";
     if (!local_worker_initialized(w))
         return "Pending";
@@ -282,6 +282,10 @@ json_t *local_worker_status(struct local_worker *w)
     const char *phase = local_worker_phase(w);
     json_t *status = json_object();
     gs_json_set_str(status, "phase", phase);
+    if (w->rejected) {
+        gs_json_set_str(status, "reason", LOCAL_REJECTED_REASON);
+        gs_json_set_str(status, "message", LOCAL_REJECTED_MESSAGE);
+    }
     json_object_set_new(status, "conditions", conditions(w, phase));
     add_addresses(status, w);
     set_time(status, "startTime", w->start_time_ms);

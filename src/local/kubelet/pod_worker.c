@@ -63,6 +63,29 @@ static const json_t *find_status(const json_t *pod, const char *list, const char
     return NULL;
 }
 
+static bool has_device(const struct local_kubelet *k, const char *id)
+{
+    for (size_t i = 0; i < k->device_ids.len; i++)
+        if (gs_streq(k->device_ids.items[i], id))
+            return true;
+    return false;
+}
+
+// After a restart the GPUs may be others than those that the scheduler gave.
+static bool has_its_gpus(const struct local_worker *w)
+{
+    const char *text = gs_json_str(w->pod, "metadata", "annotations", LOCAL_ANN_GPUS, NULL);
+    GS_AUTO_JSON json_t *gpus = text ? json_loads(text, 0, NULL) : NULL;
+    const char *container;
+    json_t *ids, *id;
+    size_t i;
+    json_object_foreach (gpus, container, ids)
+        json_array_foreach (ids, i, id)
+            if (!has_device(w->k, json_string_value(id)))
+                return false;
+    return true;
+}
+
 static void restore(struct local_worker *w)
 {
     const char *phase = gs_json_str(w->pod, "status", "phase", NULL);
@@ -73,6 +96,7 @@ static void restore(struct local_worker *w)
     if (since)
         gs_error_free(gs_parse_rfc3339(gs_slice_of(since), &w->start_time_ms));
     w->finished = w->settled = gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
+    w->rejected = !w->settled && !has_its_gpus(w);
     for (size_t i = 0; i < w->n_containers; i++) {
         struct local_container *c = &w->containers[i];
         const char *list = c->init ? "initContainerStatuses" : "containerStatuses";
@@ -341,6 +365,9 @@ static void run(struct local_worker *w)
                    "All pod addresses from 127.64.0.1 to 127.95.255.254 are in use");
         return;
     }
+    if (w->rejected)
+        kube_event(w->k->recorder, w->pod, "Warning", LOCAL_REJECTED_REASON,
+                   LOCAL_REJECTED_MESSAGE);
     const char *phase = local_worker_phase(w);
     if (gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed")) {
         w->finished = true;

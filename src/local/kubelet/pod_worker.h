@@ -101,6 +101,7 @@ struct local_worker {
     bool gone;        // the object is deleted already
     bool finished;    // phase Succeeded or Failed: nothing more to run
     bool settled;     // it was so before we came: its status is not ours to change
+    bool rejected;    // it has GPUs that the machine has no more: it fails without being run
     bool removed;     // the API server has deleted it, or waits for finalizers only
     int64_t grace_ms;
     bool warned_volumes;
@@ -151,6 +152,10 @@ char *local_container_file(const struct local_container *c, unsigned instance, c
 int local_container_port(const struct local_container *c, const json_t *port);
 
 // --- status ---
+#define LOCAL_REJECTED_REASON "UnexpectedAdmissionError" // as the kubelet says it
+#define LOCAL_REJECTED_MESSAGE                                                                     \
+    "Pod was rejected: Allocate failed: this machine no longer has the GPUs that the pod was "     \
+    "given"
 json_t *local_worker_status(struct local_worker *w);                         // new reference
 const char *local_container_waiting_reason(const struct local_container *c); // of one that waits
 const char *local_worker_phase(const struct local_worker *w);

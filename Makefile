@@ -47,13 +47,13 @@ lint: build ## cppcheck and clang-tidy
 	@tools/install-deps lint
 	@tools/lint $(BUILD)
 
-fmt: ## Format all C sources in place
+fmt: ## Format all C sources in place (clang-format 14)
 	@tools/install-deps fmt
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@tools/fmt
 
-fmt-check: ## Fail when a source is not formatted
+fmt-check: ## Fail when a source is not formatted (clang-format 14)
 	@tools/install-deps fmt
-	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+	@tools/fmt --check
 
 bench: build ## Measure reaction time, CPU and memory
 	@tools/install-deps bench

@@ -43,6 +43,7 @@ need() {
         command -v "$tool" >/dev/null 2>&1 || skip "$tool is not installed"
     done
 }
+need pgrep
 
 # wait_for SECONDS DESCRIPTION COMMAND…: until the command succeeds.
 wait_for() {

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -280,6 +281,10 @@ static char *default_data_dir(void)
     const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (xdg && *xdg == '/')
         return gs_format("%s/gpuscale", xdg);
+    // Services and containers often start programs without HOME; the user database knows it too.
+    const struct passwd *user = home && *home ? NULL : getpwuid(getuid());
+    if (user && *user->pw_dir == '/')
+        home = user->pw_dir;
     return home && *home ? gs_format("%s/.local/share/gpuscale", home) : NULL;
 }
 
@@ -288,8 +293,10 @@ static struct gs_error *make_data_dir(const char *option, char **ret)
 {
     GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
     if (!dir)
-        return gs_error_new(GS_EINVAL, "neither HOME nor XDG_DATA_HOME is set: choose a folder for "
-                                       "the cluster's state with --data-dir");
+        return gs_error_new(
+            GS_EINVAL,
+            "neither HOME nor XDG_DATA_HOME is set, and the user has no home: choose a folder for "
+            "the cluster's state with --data-dir");
     struct gs_error *err = gs_mkdir_p(dir, 0700);
     if (err)
         return err;

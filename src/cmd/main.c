@@ -10,11 +10,7 @@
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
 static const struct gs_verb *const verbs[] = {
-    &verb_exporter,
-    &verb_sim,
-    &verb_up,
-    &verb_version,
-    NULL,
+    &verb_exporter, &verb_sim, &verb_up, &verb_version, NULL,
 };
 
 static int fail(struct gs_error *err)
@@ -58,8 +54,8 @@ static int unknown_verb(const char *word)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
-    // Not a verb for people: what follows is another program's command line, which our option parser
-    // must not touch.
+    // Not a verb for people: what follows is another program's command line, which our option
+    // parser must not touch.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return local_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2 || gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") ||

@@ -4,6 +4,6 @@
 
 #include "base/error.h"
 
-// $GPUSCALE_NVMLSIM_LIBRARY, beside the program, in ../nvmlsim (build folder), or in gpuscale/ of the
-// library folder that belongs to an installed bin/. Caller frees.
+// $GPUSCALE_NVMLSIM_LIBRARY, beside the program, in ../nvmlsim (build folder), or in gpuscale/ of
+// the library folder that belongs to an installed bin/. Caller frees.
 struct gs_error *cmd_find_simulated_library(char **ret);

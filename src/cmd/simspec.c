@@ -63,8 +63,7 @@ static struct gs_error *check_keys(const struct reader *r, const char *item, jso
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach (object, key, value) {
         bool found = false;
         for (size_t i = 0; i < n; i++)
             found = found || gs_streq(key, known[i]);
@@ -138,8 +137,7 @@ static struct gs_error *read_mig(const struct reader *r, const char *item, json_
                                "mig is a list of at most %d profiles, such as "
                                "[1g.10gb, 2g.20gb]",
                                SIM_MAX_MIG));
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         const char *profile = json_string_value(v);
         if (!profile || strlen(profile) >= sizeof(g->mig[i].profile))
             return at(r, item, "mig",
@@ -206,8 +204,7 @@ static struct gs_error *read_docs(const struct reader *r, const struct gs_yaml_d
     struct gs_error *err = check_keys(r, "", root, known, GS_ARRAY_LEN(known));
     if (err)
         return err;
-    json_array_foreach(gpus, i, gpu)
-    {
+    json_array_foreach (gpus, i, gpu) {
         err = read_gpu(r, i, gpu, spec);
         if (err)
             return err;

@@ -78,9 +78,9 @@ static bool merge_into(json_t *target, json_t *value)
     json_t *item;
     if (!json_is_array(value))
         return false;
-    json_array_foreach(value, i,
-                       item) if (!json_is_object(item) ||
-                                 json_object_update_missing(target, item) != 0) return false;
+    json_array_foreach (value, i, item)
+        if (!json_is_object(item) || json_object_update_missing(target, item) != 0)
+            return false;
     return true;
 }
 
@@ -128,9 +128,11 @@ static size_t count_values(const json_t *j)
     const char *key;
     json_t *v;
     if (json_is_object(j)) {
-        json_object_foreach((json_t *)j, key, v) n += count_values(v);
+        json_object_foreach ((json_t *)j, key, v)
+            n += count_values(v);
     } else if (json_is_array(j)) {
-        json_array_foreach(j, i, v) n += count_values(v);
+        json_array_foreach (j, i, v)
+            n += count_values(v);
     }
     return n;
 }

@@ -13,8 +13,7 @@ static const json_t *get_any_case(const json_t *obj, const char *name)
     const char *key;
     json_t *member;
     if (!v) {
-        json_object_foreach((json_t *)obj, key, member)
-        {
+        json_object_foreach ((json_t *)obj, key, member) {
             if (strcasecmp(key, name) == 0)
                 v = member;
         }

@@ -17,7 +17,8 @@ static void add_labels(const json_t *labels, struct gs_buf *out)
     const char **keys = gs_alloc_array(json_object_size(labels) + 1, sizeof(*keys));
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)labels, key, value) keys[n++] = key;
+    json_object_foreach ((json_t *)labels, key, value)
+        keys[n++] = key;
     qsort(keys, n, sizeof(*keys), by_text);
     gs_buf_add_str(out, "MatchLabels:map[string]string{");
     for (size_t i = 0; i < n; i++) {

@@ -162,13 +162,11 @@ bool hpa_status_differs(const json_t *old, const json_t *fresh)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)old, key, value)
-    {
+    json_object_foreach ((json_t *)old, key, value) {
         if (or_nothing(value) && !or_nothing(json_object_get(fresh, key)))
             return true;
     }
-    json_object_foreach((json_t *)fresh, key, value)
-    {
+    json_object_foreach ((json_t *)fresh, key, value) {
         const json_t *a = or_nothing(json_object_get(old, key)), *b = or_nothing(value);
         if ((a || b) && !json_equal(a, b))
             return true;

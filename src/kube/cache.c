@@ -287,8 +287,7 @@ static void complete_items(json_t *list)
     GS_AUTO_FREE char *item_kind = gs_strndup(kind, strlen(kind) - strlen("List"));
     size_t i;
     json_t *item;
-    json_array_foreach(gs_json_get(list, "items", NULL), i, item)
-    {
+    json_array_foreach (gs_json_get(list, "items", NULL), i, item) {
         if (!kube_kind(item))
             gs_json_set_str(item, "kind", item_kind);
         if (!kube_api_version(item))
@@ -306,8 +305,7 @@ static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
             json_array_append_new(gone, json_stringn(key.data, key.len));
     size_t i;
     json_t *name;
-    json_array_foreach(gone, i, name)
-    {
+    json_array_foreach (gone, i, name) {
         if (!drop(c, json_string_value(name), NULL))
             return false;
     }
@@ -322,8 +320,7 @@ static void take_list(struct kube_cache *c, json_t *list)
     json_t *item;
 
     complete_items(list);
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach (items, i, item) {
         GS_AUTO_FREE char *key = key_of(item);
         if (key)
             gs_hmap_put_str(present, key, item);
@@ -331,8 +328,7 @@ static void take_list(struct kube_cache *c, json_t *list)
     set_version(c, gs_json_str(list, "metadata", "resourceVersion", NULL));
     if (!drop_absent(c, present))
         return;
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach (items, i, item) {
         if (!put(c, item))
             return;
     }

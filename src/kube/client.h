@@ -28,7 +28,7 @@ struct kube_gvr {
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);
-void kube_client_free(struct kube_client *c); // cancels what is under way
+void kube_client_free(struct kube_client *c);                      // cancels what is under way
 struct http_client *kube_client_http(const struct kube_client *c); // borrowed
 
 // status 0 and err set: the transfer failed. Else the HTTP status and the parsed body (borrowed for

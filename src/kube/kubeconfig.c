@@ -72,8 +72,7 @@ static const json_t *find_entry(const struct sources *s, const char *list, const
     for (size_t i = 0; i < s->len; i++) {
         size_t n;
         json_t *entry;
-        json_array_foreach(json_object_get(s->items[i].doc, list), n, entry)
-        {
+        json_array_foreach (json_object_get(s->items[i].doc, list), n, entry) {
             if (gs_streq(gs_json_str(entry, "name", NULL), name)) {
                 *ret_path = s->items[i].path;
                 return json_object_get(entry, member);

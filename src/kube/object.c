@@ -70,8 +70,9 @@ const json_t *kube_controller_ref(const json_t *obj)
     const json_t *refs = json_object_get(json_object_get(obj, "metadata"), "ownerReferences");
     size_t i;
     json_t *ref;
-    json_array_foreach(refs, i,
-                       ref) if (json_is_true(json_object_get(ref, "controller"))) return ref;
+    json_array_foreach (refs, i, ref)
+        if (json_is_true(json_object_get(ref, "controller")))
+            return ref;
     return NULL;
 }
 
@@ -96,8 +97,9 @@ static json_t *find_condition(const json_t *conditions, const char *type)
 {
     size_t i;
     json_t *c;
-    json_array_foreach(conditions, i, c) if (gs_streq(json_string_value(json_object_get(c, "type")),
-                                                      type)) return c;
+    json_array_foreach (conditions, i, c)
+        if (gs_streq(json_string_value(json_object_get(c, "type")), type))
+            return c;
     return NULL;
 }
 

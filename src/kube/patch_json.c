@@ -107,16 +107,14 @@ static int depth_of(const json_t *j)
     if (json_is_object(j)) {
         const char *key;
         json_t *v;
-        json_object_foreach((json_t *)j, key, v)
-        {
+        json_object_foreach ((json_t *)j, key, v) {
             int d = depth_of(v);
             deepest = d > deepest ? d : deepest;
         }
     } else if (json_is_array(j)) {
         size_t i;
         json_t *v;
-        json_array_foreach(j, i, v)
-        {
+        json_array_foreach (j, i, v) {
             int d = depth_of(v);
             deepest = d > deepest ? d : deepest;
         }
@@ -132,11 +130,13 @@ static size_t cost_of(const json_t *j)
     if (json_is_object(j)) {
         const char *key;
         json_t *v;
-        json_object_foreach((json_t *)j, key, v) cost += strlen(key) + cost_of(v);
+        json_object_foreach ((json_t *)j, key, v)
+            cost += strlen(key) + cost_of(v);
     } else if (json_is_array(j)) {
         size_t i;
         json_t *v;
-        json_array_foreach(j, i, v) cost += cost_of(v);
+        json_array_foreach (j, i, v)
+            cost += cost_of(v);
     } else if (json_is_string(j)) {
         cost += json_string_length(j);
     }
@@ -341,8 +341,7 @@ struct gs_error *kube_patch_json(const json_t *target, const json_t *patch, json
     struct state s = {.doc = json_deep_copy(target)};
     size_t i;
     json_t *operation;
-    json_array_foreach(patch, i, operation)
-    {
+    json_array_foreach (patch, i, operation) {
         struct gs_error *err = apply_one(&s, operation);
         if (err) {
             json_decref(s.doc);

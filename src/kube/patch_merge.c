@@ -25,8 +25,7 @@ static struct gs_error *merge(json_t *target, const json_t *patch, int depth, js
     }
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)patch, key, value)
-    {
+    json_object_foreach ((json_t *)patch, key, value) {
         if (json_is_null(value)) {
             json_object_del(target, key);
             continue;

@@ -29,7 +29,8 @@ static void go_print(const json_t *j, struct gs_buf *out)
         GS_AUTO_FREE const char **keys = gs_alloc_array(json_object_size(j) + 1, sizeof(*keys));
         const char *key;
         json_t *v;
-        json_object_foreach((json_t *)j, key, v) keys[n++] = key;
+        json_object_foreach ((json_t *)j, key, v)
+            keys[n++] = key;
         qsort(keys, n, sizeof(*keys), compare_keys);
         gs_buf_add_str(out, "map[");
         for (size_t i = 0; i < n; i++) {
@@ -41,8 +42,7 @@ static void go_print(const json_t *j, struct gs_buf *out)
         size_t i;
         json_t *v;
         gs_buf_add_char(out, '[');
-        json_array_foreach(j, i, v)
-        {
+        json_array_foreach (j, i, v) {
             gs_buf_add_str(out, i ? " " : "");
             go_print(v, out);
         }
@@ -96,8 +96,7 @@ static json_t *without_directives(const json_t *patch)
         json_t *out = json_object();
         const char *key;
         json_t *v;
-        json_object_foreach((json_t *)patch, key, v)
-        {
+        json_object_foreach ((json_t *)patch, key, v) {
             bool directive = strcmp(key, "$patch") == 0 || strcmp(key, "$retainKeys") == 0 ||
                              has_prefix(key, DELETE_PREFIX) || has_prefix(key, ORDER_PREFIX);
             const char *own = json_string_value(json_object_get(v, "$patch"));
@@ -110,8 +109,7 @@ static json_t *without_directives(const json_t *patch)
         json_t *out = json_array();
         size_t i;
         json_t *v;
-        json_array_foreach(patch, i, v)
-        {
+        json_array_foreach (patch, i, v) {
             const char *own = json_string_value(json_object_get(v, "$patch"));
             bool marker =
                 gs_streq(own, "delete") || (gs_streq(own, "replace") && json_object_size(v) == 1);
@@ -129,8 +127,9 @@ static ssize_t find(const json_t *list, const json_t *item, const char *key)
     const json_t *wanted = *key ? json_object_get(item, key) : item;
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v) if (json_equal(*key ? json_object_get(v, key) : v,
-                                                  (json_t *)wanted)) return (ssize_t)i;
+    json_array_foreach (list, i, v)
+        if (json_equal(*key ? json_object_get(v, key) : v, (json_t *)wanted))
+            return (ssize_t)i;
     return -1;
 }
 
@@ -138,8 +137,7 @@ static struct gs_error *check_keys(const json_t *list, const char *key)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         if (*key ? !json_is_object(v) : json_is_object(v) || json_is_array(v))
             return bad_type(*key ? "map[string]interface {}" : "scalar", v);
         const char *own = json_string_value(json_object_get(v, "$patch"));
@@ -156,8 +154,7 @@ static struct gs_error *check_order(const json_t *patch, const json_t *order, co
         return NULL;
     size_t i, at = 0;
     json_t *v;
-    json_array_foreach(patch, i, v)
-    {
+    json_array_foreach (patch, i, v) {
         if (json_object_get(v, "$patch"))
             continue;
         const json_t *wanted = *key ? json_object_get(v, key) : v;
@@ -185,8 +182,7 @@ static struct gs_error *apply_markers(json_t *list, const json_t *patch, const c
     size_t i;
     json_t *v;
     bool replace = false;
-    json_array_foreach(patch, i, v)
-    {
+    json_array_foreach (patch, i, v) {
         const json_t *directive = json_object_get(v, "$patch");
         if (!directive || gs_streq(json_string_value(directive), "merge"))
             continue;
@@ -216,8 +212,7 @@ static struct gs_error *merge_items(const struct kube_field *f, json_t *list, co
 {
     size_t i;
     json_t *v;
-    json_array_foreach(patch, i, v)
-    {
+    json_array_foreach (patch, i, v) {
         if (is_marker(v))
             continue;
         ssize_t at = find(list, v, f->merge_key);
@@ -243,14 +238,12 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
     size_t n = json_array_size(list), next = 0, i, o;
     GS_AUTO_FREE ssize_t *rank = gs_alloc_array(n + 1, sizeof(*rank));
     json_t *v, *named;
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         rank[i] = find(order, v, key);
         if (rank[i] < 0)
             json_array_append(others, v);
     }
-    json_array_foreach(order, o, named)
-    {
+    json_array_foreach (order, o, named) {
         ssize_t place = find(before, named, key);
         for (; next < json_array_size(others); next++) {
             ssize_t other = find(before, json_array_get(others, next), key);
@@ -258,7 +251,9 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
                 break;
             json_array_append(out, json_array_get(others, next));
         }
-        json_array_foreach(list, i, v) if (rank[i] == (ssize_t)o) json_array_append(out, v);
+        json_array_foreach (list, i, v)
+            if (rank[i] == (ssize_t)o)
+                json_array_append(out, v);
     }
     for (; next < json_array_size(others); next++)
         json_array_append(out, json_array_get(others, next));
@@ -343,11 +338,11 @@ static struct gs_error *retain_keys(json_t *obj, const json_t *patch)
     json_t *v;
     GS_AUTO_JSON json_t *kept = json_object();
     size_t i;
-    json_array_foreach(keep, i, v) if (json_is_string(v))
-        json_object_set_new(kept, json_string_value(v), json_true());
+    json_array_foreach (keep, i, v)
+        if (json_is_string(v))
+            json_object_set_new(kept, json_string_value(v), json_true());
     bool ok = json_is_array(keep) && json_object_size(kept) == json_array_size(keep);
-    json_object_foreach((json_t *)patch, key, v)
-    {
+    json_object_foreach ((json_t *)patch, key, v) {
         bool directive = strcmp(key, "$retainKeys") == 0 || has_prefix(key, DELETE_PREFIX) ||
                          has_prefix(key, ORDER_PREFIX);
         if (!directive && !json_is_null(v) && !json_object_get(kept, key))
@@ -356,8 +351,9 @@ static struct gs_error *retain_keys(json_t *obj, const json_t *patch)
     if (!ok)
         return gs_error_new(GS_EINVAL, "invalid patch format of retainKeys");
     void *next;
-    json_object_foreach_safe(obj, next, key, v) if (!json_object_get(kept, key))
-        json_object_del(obj, key);
+    json_object_foreach_safe (obj, next, key, v)
+        if (!json_object_get(kept, key))
+            json_object_del(obj, key);
     return NULL;
 }
 
@@ -366,8 +362,7 @@ static struct gs_error *apply_orders(const struct kube_type *t, json_t *obj, con
 {
     const char *key;
     json_t *order;
-    json_object_foreach((json_t *)patch, key, order)
-    {
+    json_object_foreach ((json_t *)patch, key, order) {
         if (!has_prefix(key, ORDER_PREFIX))
             continue;
         const char *name = key + sizeof(ORDER_PREFIX) - 1;
@@ -449,8 +444,7 @@ static struct gs_error *merge_object(const struct kube_type *t, json_t *obj, con
         err = apply_orders(t, obj, patch, depth);
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)patch, key, v)
-    {
+    json_object_foreach ((json_t *)patch, key, v) {
         if (err)
             return err;
         if (has_prefix(key, DELETE_PREFIX))

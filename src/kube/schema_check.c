@@ -233,8 +233,7 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
     } else if (kind == KUBE_F_LIST) {
         size_t i;
         json_t *item;
-        json_array_foreach(v, i, item)
-        {
+        json_array_foreach (v, i, item) {
             gs_buf_addf(&w->shown, "[%zu]", i);
             check_value(w, f->item, f, item);
             truncate_to(&w->shown, shown);
@@ -242,8 +241,7 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
     } else if (kind == KUBE_F_MAP) {
         const char *key;
         json_t *item;
-        json_object_foreach(v, key, item)
-        {
+        json_object_foreach (v, key, item) {
             push(&w->shown, key);
             check_value(w, f->item, f, item);
             truncate_to(&w->shown, shown);
@@ -260,8 +258,7 @@ static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
     const char *key;
     json_t *v;
     void *next;
-    json_object_foreach_safe(obj, next, key, v)
-    {
+    json_object_foreach_safe (obj, next, key, v) {
         push(&w->shown, key);
         const struct kube_field *f = kube_schema_field(t, key);
         if (f) {

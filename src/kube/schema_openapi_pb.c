@@ -27,7 +27,8 @@ static void add_texts(struct gs_buf *out, unsigned field, const json_t *list)
 {
     size_t i;
     json_t *text;
-    json_array_foreach(list, i, text) add_text(out, field, text);
+    json_array_foreach (list, i, text)
+        add_text(out, field, text);
 }
 
 typedef void (*encoder)(const json_t *j, struct gs_buf *out);
@@ -60,8 +61,9 @@ static void add_extensions(struct gs_buf *out, unsigned field, const json_t *j)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)j, key, v) if (gs_starts(key, "x-"))
-        add_named(out, field, key, encode_any, v);
+    json_object_foreach ((json_t *)j, key, v)
+        if (gs_starts(key, "x-"))
+            add_named(out, field, key, encode_any, v);
 }
 
 static void encode_schema(const json_t *j, struct gs_buf *out);
@@ -80,7 +82,8 @@ static void encode_schemas(const json_t *j, struct gs_buf *out) // {additional_p
 {
     const char *name;
     json_t *schema;
-    json_object_foreach((json_t *)j, name, schema) add_named(out, 1, name, encode_schema, schema);
+    json_object_foreach ((json_t *)j, name, schema)
+        add_named(out, 1, name, encode_schema, schema);
 }
 
 static void encode_schema(const json_t *j, struct gs_buf *out)
@@ -140,7 +143,8 @@ static void add_parameters(struct gs_buf *out, unsigned field, const json_t *lis
 {
     size_t i;
     json_t *p;
-    json_array_foreach(list, i, p) add_message(out, field, encode_parameter_item, p);
+    json_array_foreach (list, i, p)
+        add_message(out, field, encode_parameter_item, p);
 }
 
 static void encode_response(const json_t *j, struct gs_buf *out)
@@ -157,7 +161,7 @@ static void encode_responses(const json_t *j, struct gs_buf *out)
 {
     const char *code;
     json_t *response;
-    json_object_foreach((json_t *)j, code, response)
+    json_object_foreach ((json_t *)j, code, response)
         add_named(out, 1, code, encode_response_value, response);
 }
 
@@ -188,7 +192,8 @@ static void encode_paths(const json_t *j, struct gs_buf *out)
 {
     const char *name;
     json_t *path;
-    json_object_foreach((json_t *)j, name, path) add_named(out, 2, name, encode_path, path);
+    json_object_foreach ((json_t *)j, name, path)
+        add_named(out, 2, name, encode_path, path);
 }
 
 static void encode_info(const json_t *j, struct gs_buf *out)

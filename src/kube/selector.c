@@ -417,8 +417,9 @@ static struct gs_error *add_expression(struct kube_selector *s, const json_t *ex
     r.key = gs_strdup(key ? key : "");
     size_t i;
     json_t *value;
-    json_array_foreach(json_object_get(expression, "values"), i, value) if (json_is_string(value))
-        add_value(&r, gs_slice_make(json_string_value(value), json_string_length(value)));
+    json_array_foreach (json_object_get(expression, "values"), i, value)
+        if (json_is_string(value))
+            add_value(&r, gs_slice_make(json_string_value(value), json_string_length(value)));
     return add_checked(s, r);
 }
 
@@ -428,8 +429,7 @@ struct gs_error *kube_selector_from_json(const json_t *label_selector, struct ku
     struct gs_error *err = NULL;
     const char *key;
     json_t *value;
-    json_object_foreach(json_object_get(label_selector, "matchLabels"), key, value)
-    {
+    json_object_foreach (json_object_get(label_selector, "matchLabels"), key, value) {
         const char *text = json_string_value(value);
         err = add_checked(&s, equals(key, text ? text : ""));
         if (err)
@@ -437,8 +437,7 @@ struct gs_error *kube_selector_from_json(const json_t *label_selector, struct ku
     }
     size_t i;
     json_t *expression;
-    json_array_foreach(json_object_get(label_selector, "matchExpressions"), i, expression)
-    {
+    json_array_foreach (json_object_get(label_selector, "matchExpressions"), i, expression) {
         if (err)
             break;
         err = add_expression(&s, expression);
@@ -456,8 +455,7 @@ void kube_selector_from_map(const json_t *map, struct kube_selector *ret)
     struct kube_selector s = {0};
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)map, key, value)
-    {
+    json_object_foreach ((json_t *)map, key, value) {
         const char *text = json_string_value(value);
         add_requirement(&s, equals(key, text ? text : ""));
     }

@@ -89,10 +89,10 @@ static bool already_told(const json_t *causes, const char *field, const char *me
 {
     size_t i;
     json_t *cause;
-    json_array_foreach(
-        causes, i, cause) if (gs_streq(json_string_value(json_object_get(cause, "field")), field) &&
-                              gs_streq(json_string_value(json_object_get(cause, "message")),
-                                       message)) return true;
+    json_array_foreach (causes, i, cause)
+        if (gs_streq(json_string_value(json_object_get(cause, "field")), field) &&
+            gs_streq(json_string_value(json_object_get(cause, "message")), message))
+            return true;
     return false;
 }
 

@@ -154,7 +154,8 @@ static inline void fake_collection(struct fake_api *f, struct http_exchange *x, 
     GS_AUTO_JSON json_t *items = json_array();
     const char *key;
     json_t *obj;
-    json_object_foreach(set, key, obj) json_array_append_new(items, json_deep_copy(obj));
+    json_object_foreach (set, key, obj)
+        json_array_append_new(items, json_deep_copy(obj));
     GS_AUTO_JSON json_t *list =
         json_pack("{s:s, s:s, s:{s:s}, s:O}", "kind", kind, "apiVersion", "v1", "metadata",
                   "resourceVersion", version, "items", items);

@@ -185,8 +185,7 @@ static void check_conditions(const char *at, const json_t *want, const struct hp
 {
     const char *type;
     json_t *v;
-    json_object_foreach((json_t *)want, type, v)
-    {
+    json_object_foreach ((json_t *)want, type, v) {
         const struct hpa_condition *c = condition(d, type);
         char got[1024] = "(none)";
         // "True Reason", or with the message behind ": ".

@@ -52,8 +52,7 @@ static void convert_one(const json_t *doc)
     expect_json(name, "v2", json_object_get(doc, "v2"), v2);
     const char *version;
     json_t *want;
-    json_object_foreach(json_object_get(doc, "to"), version, want)
-    {
+    json_object_foreach (json_object_get(doc, "to"), version, want) {
         GS_AUTO_JSON json_t *out = NULL;
         GS_AUTO_ERROR struct gs_error *back = hpa_from_v2(v2, version, &out);
         if (back)

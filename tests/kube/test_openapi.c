@@ -22,8 +22,7 @@ static void check_references(const json_t *document, const json_t *j)
     const char *key;
     size_t i;
     json_t *v;
-    json_object_foreach((json_t *)j, key, v)
-    {
+    json_object_foreach ((json_t *)j, key, v) {
         if (strcmp(key, "$ref") == 0 && json_is_string(v)) {
             const json_t *at = document;
             struct gs_slice rest = gs_slice_of(json_string_value(v) + 2);
@@ -36,16 +35,18 @@ static void check_references(const json_t *document, const json_t *j)
         }
         check_references(document, v);
     }
-    json_array_foreach(j, i, v) check_references(document, v);
+    json_array_foreach (j, i, v)
+        check_references(document, v);
 }
 
 static bool has_query_parameter(const json_t *operation, const char *name)
 {
     size_t i;
     json_t *p;
-    json_array_foreach(json_object_get(operation, "parameters"), i,
-                       p) if (gs_streq(gs_json_str(p, "name", NULL), name) &&
-                              gs_streq(gs_json_str(p, "in", NULL), "query")) return true;
+    json_array_foreach (json_object_get(operation, "parameters"), i, p)
+        if (gs_streq(gs_json_str(p, "name", NULL), name) &&
+            gs_streq(gs_json_str(p, "in", NULL), "query"))
+            return true;
     return false;
 }
 

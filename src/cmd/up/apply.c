@@ -73,8 +73,7 @@ static struct gs_error *add_document(struct up_apply *a, const struct gs_yaml_do
         return add_object(a, doc->value, path, doc->line);
     size_t i;
     json_t *object;
-    json_array_foreach(list, i, object)
-    {
+    json_array_foreach (list, i, object) {
         struct gs_error *err = add_object(a, object, path, doc->line);
         if (err)
             return err;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ static int bind_and_print(const char *family, const char *address, const char *p
     const struct sockaddr *to = six ? (const struct sockaddr *)&to6 : (const struct sockaddr *)&to4;
     socklen_t len = six ? sizeof(to6) : sizeof(to4);
     if (bind(fd, to, len) < 0) {
+        if (six && errno == EADDRNOTAVAIL) // IPv6 is there but switched off: no interface has ::1
+            return 77;
         perror("bind");
         return 1;
     }

@@ -24,7 +24,7 @@ static inline void gs_closep(int *fd)
 static inline void gs_fclosep(FILE **f)
 {
     if (*f)
-        fclose(*f);
+        (void)fclose(*f);
 }
 #define GS_AUTO_CLOSE  GS_CLEANUP(gs_closep)
 #define GS_AUTO_FCLOSE GS_CLEANUP(gs_fclosep)

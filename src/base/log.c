@@ -86,7 +86,7 @@ static void add_line(struct gs_buf *out, enum gs_log_level level, const char *co
     }
     gs_buf_addf(out, "%s %-5s %s: ", when, level_names[level], component);
     for (const char *s = message; *s; s++) // one event stays one line
-        gs_buf_add_char(out, (unsigned char)*s < 0x20 ? ' ' : *s);
+        gs_buf_add_char(out, (char)((unsigned char)*s < 0x20 ? ' ' : *s));
     gs_buf_add_char(out, '\n');
 }
 

@@ -31,7 +31,7 @@ struct gs_error *gs_parse_i64(struct gs_slice s, int64_t min, int64_t max, int64
 {
     bool negative = s.len && s.data[0] == '-';
     size_t skip = negative || (s.len && s.data[0] == '+');
-    uint64_t magnitude;
+    uint64_t magnitude = 0;
     struct gs_error *err = gs_parse_u64(gs_slice_make(s.data + skip, s.len - skip),
                                         (uint64_t)INT64_MAX + (negative ? 1 : 0), &magnitude);
     if (err) {
@@ -124,7 +124,7 @@ char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE])
         if (strtod(digits, NULL) == v)
             break;
     }
-    int exponent = atoi(strchr(digits, 'e') + 1);
+    int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
     if (exponent < -4 || exponent >= 21) {
         // Go writes at least two exponent digits, as C does.
         snprintf(buf, GS_DOUBLE_SIZE, "%s", digits);

@@ -11,7 +11,7 @@ void gs_base64_encode(struct gs_slice in, struct gs_buf *out)
         for (size_t k = 0; k < 3; k++)
             v = v << 8 | (k < n ? (unsigned char)in.data[i + k] : 0);
         for (size_t k = 0; k < 4; k++)
-            gs_buf_add_char(out, k <= n ? alphabet[v >> (18 - 6 * k) & 63] : '=');
+            gs_buf_add_char(out, (char)(k <= n ? alphabet[v >> (18 - 6 * k) & 63] : '='));
     }
 }
 

@@ -56,7 +56,7 @@ static int64_t window_ms(const json_t *item)
 struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int64_t now_ms,
                                  struct hpa_values *ret)
 {
-    const json_t *items;
+    const json_t *items = NULL;
     struct gs_error *err = items_of(body, &items);
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
@@ -73,7 +73,7 @@ struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int
 
 struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hpa_values *ret)
 {
-    const json_t *items;
+    const json_t *items = NULL;
     struct gs_error *err = items_of(body, &items);
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
@@ -101,7 +101,7 @@ static struct gs_error *sum_containers(const json_t *item, const char *resource,
         const json_t *usage = gs_json_get(c, "usage", resource, NULL);
         if (!usage)
             return NULL;
-        int64_t milli, total;
+        int64_t milli = 0, total;
         struct gs_error *err = read_quantity(usage, &milli);
         if (err)
             return err;
@@ -125,7 +125,7 @@ struct gs_error *hpa_read_resource(const json_t *body, const char *resource, con
                                    struct gs_arena *arena, int64_t now_ms, struct hpa_values *ret,
                                    size_t *ret_items)
 {
-    const json_t *items;
+    const json_t *items = NULL;
     struct gs_error *err = items_of(body, &items);
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);

@@ -170,7 +170,7 @@ static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t me
                                              struct hpa_calculation *calc)
 {
     int32_t target = p->spec->metrics[metric].utilization;
-    struct utilization u;
+    struct utilization u = {0};
     struct gs_error *err = check_requests(p, metric);
     if (!err)
         err = utilization_of(g, target, &u);

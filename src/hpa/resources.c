@@ -159,7 +159,7 @@ static const char *resource_of(const json_t *list, const char *kind)
 
 static struct gs_error *remember(struct hpa_lookup *l, const json_t *list)
 {
-    struct gs_slice group, version;
+    struct gs_slice group = {0}, version = {0};
     struct gs_error *err = split_version(l->api_version, &group, &version);
     if (err)
         return err;

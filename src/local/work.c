@@ -239,8 +239,7 @@ static void run_due(uv_timer_t *t)
             json_array_append_new(due, json_stringn(key.data, key.len));
     }
     json_t *k;
-    json_array_foreach(due, n, k)
-    {
+    json_array_foreach (due, n, k) {
         struct item *i = gs_hmap_get_str(q->items, json_string_value(k));
         if (i && i->due_ns && !i->busy)
             run_key(q, i);

@@ -29,7 +29,7 @@ struct http_server {
     struct server_requests requests; // all that MHD knows of
     bool stopping, closed;
     bool connection_closed; // in this run of MHD
-    int running;   // depth of MHD_run
+    int running;            // depth of MHD_run
     int hangup_fd; // epoll for the sockets of suspended connections, which MHD does not watch
     int open_handles;
     uv_poll_t io, hangup;

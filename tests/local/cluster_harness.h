@@ -244,8 +244,7 @@ static inline bool cluster_event(struct cluster *k, const char *reason, const ch
     assert_int_equal(await(k), 200);
     size_t i;
     json_t *e;
-    json_array_foreach(json_object_get(k->body, "items"), i, e)
-    {
+    json_array_foreach (json_object_get(k->body, "items"), i, e) {
         const char *message = gs_json_str(e, "message", NULL);
         if (gs_streq(gs_json_str(e, "reason", NULL), reason) && message && strstr(message, text))
             return true;

@@ -220,8 +220,7 @@ static inline void wait_event(struct fixture *f, const char *reason, const char 
         AUTO_REPLY struct reply r = request(&f->h, "GET", "/api/v1/events", NULL);
         size_t i;
         json_t *e;
-        json_array_foreach(gs_json_get(r.body, "items", NULL), i, e)
-        {
+        json_array_foreach (gs_json_get(r.body, "items", NULL), i, e) {
             const char *message = gs_json_str(e, "message", NULL);
             if (gs_streq(gs_json_str(e, "reason", NULL), reason) && message &&
                 strstr(message, part))

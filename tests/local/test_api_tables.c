@@ -40,8 +40,7 @@ static char *cells_of(const struct local_table *t, const char *object)
     for (const struct local_column *c = t->columns; c->name; c++)
         n++;
     assert_int_equal(json_array_size(cells), n);
-    json_array_foreach(cells, i, cell)
-    {
+    json_array_foreach (cells, i, cell) {
         gs_buf_add_str(&out, i ? "|" : "");
         if (json_is_string(cell))
             gs_buf_add_str(&out, json_string_value(cell));

@@ -62,12 +62,12 @@ static size_t unique_devices(struct cluster *k)
         if (!text || local_pod_terminal(p))
             continue;
         assert_ok(gs_json_parse(gs_slice_of(text), true, &gpus));
-        json_object_foreach(gpus, container, ids) json_array_foreach(ids, i, id)
-        {
-            assert_null(json_object_get(seen, json_string_value(id)));
-            json_object_set_new(seen, json_string_value(id), json_true());
-            n++;
-        }
+        json_object_foreach (gpus, container, ids)
+            json_array_foreach (ids, i, id) {
+                assert_null(json_object_get(seen, json_string_value(id)));
+                json_object_set_new(seen, json_string_value(id), json_true());
+                n++;
+            }
     }
     return n;
 }

@@ -167,8 +167,8 @@ static size_t addresses(struct cluster *k, const char *name, const char *list)
     const json_t *e = kube_cache_get(k->c->endpoints, "default", name);
     size_t n = 0, i;
     json_t *subset;
-    json_array_foreach(json_object_get(e, "subsets"), i, subset) n +=
-        json_array_size(json_object_get(subset, list));
+    json_array_foreach (json_object_get(e, "subsets"), i, subset)
+        n += json_array_size(json_object_get(subset, list));
     return n;
 }
 

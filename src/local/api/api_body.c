@@ -131,7 +131,7 @@ static json_t *refuse_unknown(const struct api_request *r, const json_t *unknown
     json_t *problem;
 
     gs_buf_add_str(&text, "strict decoding error: ");
-    json_array_foreach((json_t *)unknown, i, problem)
+    json_array_foreach ((json_t *)unknown, i, problem)
         gs_buf_addf(&text, "%s%s", i ? ", " : "", json_string_value(problem));
     return cannot_handle(r, text.data);
 }
@@ -151,7 +151,8 @@ static json_t *check_fields(const struct api_request *r, const struct kube_type 
     if (r->field_validation == API_FIELDS_STRICT)
         return refuse_unknown(r, unknown);
     if (r->field_validation == API_FIELDS_WARN)
-        json_array_foreach(unknown, i, problem) api_warning(r, "%s", json_string_value(problem));
+        json_array_foreach (unknown, i, problem)
+            api_warning(r, "%s", json_string_value(problem));
     return NULL;
 }
 
@@ -166,15 +167,15 @@ static void drop_nulls(json_t *j)
     size_t i;
 
     if (json_is_object(j)) {
-        json_object_foreach_safe(j, next, key, value)
-        {
+        json_object_foreach_safe (j, next, key, value) {
             if (json_is_null(value))
                 json_object_del(j, key);
             else
                 drop_nulls(value);
         }
     } else if (json_is_array(j)) {
-        json_array_foreach(j, i, value) drop_nulls(value);
+        json_array_foreach (j, i, value)
+            drop_nulls(value);
     }
 }
 
@@ -202,8 +203,7 @@ static bool canonicalise_map(const struct kube_field *f, json_t *map, unsigned d
     const char *key;
     json_t *value;
 
-    json_object_foreach(map, key, value)
-    {
+    json_object_foreach (map, key, value) {
         if (f->type) {
             if (!canonicalise(f->type, value, depth))
                 return false;
@@ -237,8 +237,9 @@ static bool canonicalise_field(const struct kube_field *f, json_t *obj, json_t *
         return canonicalise_map(f, value, depth);
     case KUBE_F_LIST:
         if (f->type)
-            json_array_foreach(value, i,
-                               item) if (!canonicalise(f->type, item, depth)) return false;
+            json_array_foreach (value, i, item)
+                if (!canonicalise(f->type, item, depth))
+                    return false;
         return true;
     default:
         return true;
@@ -283,9 +284,10 @@ static json_t *check_metadata_types(const struct api_request *r, const json_t *o
         if (map && !json_is_object(map))
             return cannot_handle(r, "json: cannot unmarshal metadata: labels and annotations must "
                                     "be maps of strings");
-        json_object_foreach(map, key, value) if (!json_is_string(value)) return cannot_handle(
-            r, "json: cannot unmarshal metadata: labels and annotations "
-               "must be maps of strings");
+        json_object_foreach (map, key, value)
+            if (!json_is_string(value))
+                return cannot_handle(r, "json: cannot unmarshal metadata: labels and annotations "
+                                        "must be maps of strings");
     }
     return NULL;
 }

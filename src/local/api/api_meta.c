@@ -203,8 +203,7 @@ static void validate_annotations(const json_t *annotations, struct kube_field_er
     json_t *value;
     size_t total = 0;
 
-    json_object_foreach((json_t *)annotations, key, value)
-    {
+    json_object_foreach ((json_t *)annotations, key, value) {
         GS_AUTO_BUF struct gs_buf why = {0};
         GS_AUTO_FREE char *lower = lower_case(key);
         if (!kube_check_label_key(gs_slice_of(lower), &why))
@@ -222,15 +221,15 @@ static void validate_owners(const json_t *owners, struct kube_field_errors *erro
     size_t i;
     json_t *owner;
 
-    json_array_foreach((json_t *)owners, i, owner) for (size_t k = 0; k < GS_ARRAY_LEN(required);
-                                                        k++)
-    {
-        const char *value = gs_json_str(owner, required[k], NULL);
-        if (value && *value)
-            continue;
-        GS_AUTO_FREE char *field = gs_format("metadata.ownerReferences[%zu].%s", i, required[k]);
-        local_invalid(errors, field, "", "must not be empty");
-    }
+    json_array_foreach ((json_t *)owners, i, owner)
+        for (size_t k = 0; k < GS_ARRAY_LEN(required); k++) {
+            const char *value = gs_json_str(owner, required[k], NULL);
+            if (value && *value)
+                continue;
+            GS_AUTO_FREE char *field =
+                gs_format("metadata.ownerReferences[%zu].%s", i, required[k]);
+            local_invalid(errors, field, "", "must not be empty");
+        }
 }
 
 void api_meta_validate(const struct api_request *r, const json_t *obj,

@@ -136,8 +136,7 @@ static void default_service_ports(json_t *spec)
     size_t i;
     json_t *port;
 
-    json_array_foreach(json_object_get(spec, "ports"), i, port)
-    {
+    json_array_foreach (json_object_get(spec, "ports"), i, port) {
         local_default_str(port, "protocol", "TCP");
         json_t *target = json_object_get(port, "targetPort");
         if (!target || (json_is_string(target) && json_string_length(target) == 0) ||
@@ -151,12 +150,10 @@ static const json_t *same_port(const json_t *ports, const json_t *port)
     size_t i;
     json_t *candidate;
 
-    json_array_foreach(
-        (json_t *)ports, i,
-        candidate) if (json_equal(json_object_get(candidate, "port"),
-                                  json_object_get(port, "port")) &&
-                       json_equal(json_object_get(candidate, "protocol"),
-                                  json_object_get(port, "protocol"))) return candidate;
+    json_array_foreach ((json_t *)ports, i, candidate)
+        if (json_equal(json_object_get(candidate, "port"), json_object_get(port, "port")) &&
+            json_equal(json_object_get(candidate, "protocol"), json_object_get(port, "protocol")))
+            return candidate;
     return NULL;
 }
 
@@ -179,8 +176,7 @@ static void keep_allocated(json_t *spec, const json_t *old_spec)
     }
     if (gs_streq(type, "ClusterIP"))
         return;
-    json_array_foreach(json_object_get(spec, "ports"), i, port)
-    {
+    json_array_foreach (json_object_get(spec, "ports"), i, port) {
         const json_t *before = same_port(json_object_get(old_spec, "ports"), port);
         json_t *node_port = json_object_get(before, "nodePort");
         if (node_port && !json_object_get(port, "nodePort"))
@@ -227,7 +223,8 @@ static void drop_unused(json_t *spec, const char *type)
     if (balancer || strcmp(type, "NodePort") == 0)
         return;
     json_object_del(spec, "externalTrafficPolicy");
-    json_array_foreach(json_object_get(spec, "ports"), i, port) json_object_del(port, "nodePort");
+    json_array_foreach (json_object_get(spec, "ports"), i, port)
+        json_object_del(port, "nodePort");
 }
 
 void local_default_service(json_t *obj, const json_t *old)
@@ -258,8 +255,8 @@ void local_default_endpoints(json_t *obj, const json_t *old)
     size_t i, k;
     json_t *subset, *port;
 
-    json_array_foreach(json_object_get(obj, "subsets"), i, subset)
-        json_array_foreach(json_object_get(subset, "ports"), k, port)
+    json_array_foreach (json_object_get(obj, "subsets"), i, subset)
+        json_array_foreach (json_object_get(subset, "ports"), k, port)
             local_default_str(port, "protocol", "TCP");
 }
 
@@ -300,8 +297,7 @@ static void encode_string_data(json_t *obj)
     const char *key;
     json_t *value;
 
-    json_object_foreach(plain, key, value)
-    {
+    json_object_foreach (plain, key, value) {
         GS_AUTO_BUF struct gs_buf encoded = {0};
         if (!json_is_string(value))
             continue;

@@ -68,8 +68,7 @@ static void default_env(json_t *env)
     size_t i;
     json_t *entry;
 
-    json_array_foreach(env, i, entry)
-    {
+    json_array_foreach (env, i, entry) {
         json_t *ref = gs_json_get(entry, "valueFrom", "fieldRef", NULL);
         if (ref)
             local_default_str(ref, "apiVersion", "v1");
@@ -81,8 +80,7 @@ static void default_container_ports(json_t *container, bool host_network)
     size_t i;
     json_t *port;
 
-    json_array_foreach(json_object_get(container, "ports"), i, port)
-    {
+    json_array_foreach (json_object_get(container, "ports"), i, port) {
         local_default_str(port, "protocol", "TCP");
         if (host_network)
             local_default_int(port, "hostPort", gs_json_int(port, 0, "containerPort", NULL));
@@ -141,9 +139,10 @@ void local_default_pod_spec(json_t *spec)
     if (!json_is_object(spec))
         return;
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
-        json_array_foreach(json_object_get(spec, lists[l]), i, item)
+        json_array_foreach (json_object_get(spec, lists[l]), i, item)
             default_container(item, host_network);
-    json_array_foreach(json_object_get(spec, "volumes"), i, item) default_volume(item);
+    json_array_foreach (json_object_get(spec, "volumes"), i, item)
+        default_volume(item);
     local_default_str(spec, "restartPolicy", "Always");
     local_default_int(spec, "terminationGracePeriodSeconds", 30);
     local_default_str(spec, "dnsPolicy", "ClusterFirst");
@@ -160,14 +159,14 @@ static void default_requests(json_t *spec)
     const char *key;
 
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
-        json_array_foreach(json_object_get(spec, lists[l]), i, container)
-        {
+        json_array_foreach (json_object_get(spec, lists[l]), i, container) {
             json_t *resources = json_object_get(container, "resources");
             json_t *limits = json_object_get(resources, "limits");
             json_t *requests =
                 json_object_size(limits) > 0 ? local_default_object(resources, "requests") : NULL;
-            json_object_foreach(limits, key, value) if (requests && !json_object_get(requests, key))
-                json_object_set(requests, key, value);
+            json_object_foreach (limits, key, value)
+                if (requests && !json_object_get(requests, key))
+                    json_object_set(requests, key, value);
         }
 }
 
@@ -180,14 +179,13 @@ static const char *qos_class(const json_t *spec)
     size_t i;
     json_t *container;
 
-    json_array_foreach(json_object_get(spec, "containers"), i,
-                       container) for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++)
-    {
-        const json_t *limit = gs_json_get(container, "resources", "limits", kinds[k], NULL);
-        const json_t *request = gs_json_get(container, "resources", "requests", kinds[k], NULL);
-        any |= limit || request;
-        all &= limit && request && json_equal(limit, request);
-    }
+    json_array_foreach (json_object_get(spec, "containers"), i, container)
+        for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++) {
+            const json_t *limit = gs_json_get(container, "resources", "limits", kinds[k], NULL);
+            const json_t *request = gs_json_get(container, "resources", "requests", kinds[k], NULL);
+            any |= limit || request;
+            all &= limit && request && json_equal(limit, request);
+        }
     if (!any)
         return "BestEffort";
     return all ? "Guaranteed" : "Burstable";

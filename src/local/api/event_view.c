@@ -29,7 +29,7 @@ static json_t *rename_members(const json_t *event, bool to_core)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)event, key, value)
+    json_object_foreach ((json_t *)event, key, value)
         json_object_set(out, translate(key, to_core), value);
     return out;
 }

@@ -133,8 +133,7 @@ void local_validate_labels(const json_t *labels, const char *field,
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)labels, key, value)
-    {
+    json_object_foreach ((json_t *)labels, key, value) {
         GS_AUTO_BUF struct gs_buf why = {0};
         if (!kube_check_label_key(gs_slice_of(key), &why))
             local_invalid(errors, field, key, "%s", why.data);

@@ -19,8 +19,9 @@ static bool is_admin(const char *user, const json_t *groups)
 
     if (gs_streq(user, "system:admin"))
         return true;
-    json_array_foreach((json_t *)groups, i,
-                       group) if (gs_streq(json_string_value(group), "system:masters")) return true;
+    json_array_foreach ((json_t *)groups, i, group)
+        if (gs_streq(json_string_value(group), "system:masters"))
+            return true;
     return false;
 }
 

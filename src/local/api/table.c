@@ -155,7 +155,8 @@ void local_cell_map(json_t *cells, const json_t *map, const char *fallback)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)map, key, value) keys[i++] = key;
+    json_object_foreach ((json_t *)map, key, value)
+        keys[i++] = key;
     qsort(keys, n, sizeof *keys, by_text);
     for (i = 0; i < n; i++)
         gs_buf_addf(&text, "%s%s=%s", i ? "," : "", keys[i],
@@ -168,8 +169,7 @@ static void join_members(const json_t *list, const char *key, struct gs_buf *out
     size_t i;
     json_t *item;
 
-    json_array_foreach((json_t *)list, i, item)
-    {
+    json_array_foreach ((json_t *)list, i, item) {
         const char *text = gs_json_str(item, key, NULL);
         gs_buf_addf(out, "%s%s", i ? "," : "", text ? text : "");
     }

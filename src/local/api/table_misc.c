@@ -28,8 +28,7 @@ static void cell_roles(json_t *cells, const json_t *node)
     const char *key;
     json_t *value;
 
-    json_object_foreach(gs_json_get(node, "metadata", "labels", NULL), key, value)
-    {
+    json_object_foreach (gs_json_get(node, "metadata", "labels", NULL), key, value) {
         const char *role = gs_starts(key, prefix)                   ? key + strlen(prefix)
                            : strcmp(key, "kubernetes.io/role") == 0 ? json_string_value(value)
                                                                     : NULL;
@@ -45,9 +44,9 @@ static void cell_node_address(json_t *cells, const json_t *node, const char *typ
     json_t *address;
     const char *found = NULL;
 
-    json_array_foreach(gs_json_get(node, "status", "addresses", NULL), i,
-                       address) if (!found && gs_streq(gs_json_str(address, "type", NULL), type))
-        found = gs_json_str(address, "address", NULL);
+    json_array_foreach (gs_json_get(node, "status", "addresses", NULL), i, address)
+        if (!found && gs_streq(gs_json_str(address, "type", NULL), type))
+            found = gs_json_str(address, "address", NULL);
     local_cell_or(cells, found, "<none>");
 }
 

@@ -52,12 +52,9 @@ static bool is_sidecar(const json_t *pod, const char *name)
     size_t i;
     json_t *container;
 
-    json_array_foreach(gs_json_get(pod, "spec", "initContainers", NULL), i,
-                       container) if (gs_streq(gs_json_str(container, "name", NULL),
-                                               name)) return gs_streq(gs_json_str(container,
-                                                                                  "restartPolicy",
-                                                                                  NULL),
-                                                                      "Always");
+    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container)
+        if (gs_streq(gs_json_str(container, "name", NULL), name))
+            return gs_streq(gs_json_str(container, "restartPolicy", NULL), "Always");
     return false;
 }
 
@@ -67,8 +64,7 @@ static bool summarise_init(const json_t *pod, struct summary *s)
     size_t i;
     json_t *status;
 
-    json_array_foreach(gs_json_get(pod, "status", "initContainerStatuses", NULL), i, status)
-    {
+    json_array_foreach (gs_json_get(pod, "status", "initContainerStatuses", NULL), i, status) {
         const json_t *terminated = gs_json_get(status, "state", "terminated", NULL);
         const char *waiting = gs_json_str(status, "state", "waiting", "reason", NULL);
         count_restarts(s, status);
@@ -158,8 +154,7 @@ static void cell_gates(json_t *cells, const json_t *pod)
     struct gs_buf text = {0};
     json_t *gate;
 
-    json_array_foreach((json_t *)gates, i, gate)
-    {
+    json_array_foreach ((json_t *)gates, i, gate) {
         const char *type = gs_json_str(gate, "conditionType", NULL);
         passed += type && kube_condition_true(pod, type);
     }
@@ -173,8 +168,8 @@ static size_t n_containers(const json_t *pod)
     size_t n = json_array_size(gs_json_get(pod, "spec", "containers", NULL)), i;
     json_t *container;
 
-    json_array_foreach(gs_json_get(pod, "spec", "initContainers", NULL), i, container) n +=
-        gs_streq(gs_json_str(container, "restartPolicy", NULL), "Always");
+    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container)
+        n += gs_streq(gs_json_str(container, "restartPolicy", NULL), "Always");
     return n;
 }
 

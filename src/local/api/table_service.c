@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"
-#include "local/cluster.h"
 #include "local/api/table.h"
+#include "local/cluster.h"
 
 #include <inttypes.h>
 
@@ -30,8 +30,9 @@ static const char *moved_address(const json_t *svc)
     GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(gs_slice_of(colon + 1), 65535, &port);
     if (err)
         return NULL;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i,
-                       entry) if (gs_json_int(entry, 0, "port", NULL) == (int64_t)port) return NULL;
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, entry)
+        if (gs_json_int(entry, 0, "port", NULL) == (int64_t)port)
+            return NULL;
     return address;
 }
 
@@ -40,8 +41,7 @@ static void add_ingress(const json_t *svc, struct gs_buf *out)
     size_t i;
     json_t *entry;
 
-    json_array_foreach(gs_json_get(svc, "status", "loadBalancer", "ingress", NULL), i, entry)
-    {
+    json_array_foreach (gs_json_get(svc, "status", "loadBalancer", "ingress", NULL), i, entry) {
         const char *ip = gs_json_str(entry, "ip", NULL);
         const char *host = gs_json_str(entry, "hostname", NULL);
         if (ip || host)
@@ -66,8 +66,9 @@ static void cell_external_ip(json_t *cells, const json_t *svc)
         add_item(&text, moved);
     else if (balancer)
         add_ingress(svc, &text);
-    json_array_foreach(gs_json_get(svc, "spec", "externalIPs", NULL), i, ip) if (json_is_string(ip))
-        add_item(&text, json_string_value(ip));
+    json_array_foreach (gs_json_get(svc, "spec", "externalIPs", NULL), i, ip)
+        if (json_is_string(ip))
+            add_item(&text, json_string_value(ip));
     local_cell_buf(cells, &text, balancer ? "<pending>" : "<none>");
 }
 
@@ -77,8 +78,7 @@ static void cell_service_ports(json_t *cells, const json_t *svc)
     size_t i;
     json_t *port;
 
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         const char *protocol = gs_json_str(port, "protocol", NULL);
         int64_t node_port = gs_json_int(port, 0, "nodePort", NULL);
         gs_buf_addf(&text, "%s%" PRId64, i ? "," : "", gs_json_int(port, 0, "port", NULL));
@@ -119,8 +119,7 @@ static void add_subset(const json_t *subset, struct gs_buf *out, size_t *n)
     size_t n_ports = json_array_size(ports), i;
     json_t *address;
 
-    json_array_foreach(json_object_get(subset, "addresses"), i, address)
-    {
+    json_array_foreach (json_object_get(subset, "addresses"), i, address) {
         const char *ip = gs_json_str(address, "ip", NULL);
         for (size_t p = 0; p < (n_ports ? n_ports : 1); p++) {
             if ((*n)++ >= MAX_ENDPOINTS)
@@ -139,7 +138,8 @@ static void endpoints_cells(const json_t *obj, json_t *cells, int64_t now_ms)
     size_t n = 0, i;
     json_t *subset;
 
-    json_array_foreach(json_object_get(obj, "subsets"), i, subset) add_subset(subset, &text, &n);
+    json_array_foreach (json_object_get(obj, "subsets"), i, subset)
+        add_subset(subset, &text, &n);
     if (n > MAX_ENDPOINTS)
         gs_buf_addf(&text, " + %zu more...", n - MAX_ENDPOINTS);
     local_cell_name(cells, obj);
@@ -161,10 +161,10 @@ static void endpointslice_cells(const json_t *obj, json_t *cells, int64_t now_ms
     size_t i, k;
     json_t *item, *address;
 
-    json_array_foreach(json_object_get(obj, "ports"), i, item)
+    json_array_foreach (json_object_get(obj, "ports"), i, item)
         gs_buf_addf(&ports, "%s%" PRId64, i ? "," : "", gs_json_int(item, 0, "port", NULL));
-    json_array_foreach(json_object_get(obj, "endpoints"), i, item)
-        json_array_foreach(json_object_get(item, "addresses"), k, address)
+    json_array_foreach (json_object_get(obj, "endpoints"), i, item)
+        json_array_foreach (json_object_get(item, "addresses"), k, address)
             add_item(&addresses, json_string_value(address) ? json_string_value(address) : "");
     local_cell_name(cells, obj);
     local_cell_str(cells, gs_json_str(obj, "addressType", NULL));
@@ -191,8 +191,7 @@ static void ingress_cells(const json_t *obj, json_t *cells, int64_t now_ms)
     size_t i;
     json_t *rule;
 
-    json_array_foreach(gs_json_get(obj, "spec", "rules", NULL), i, rule)
-    {
+    json_array_foreach (gs_json_get(obj, "spec", "rules", NULL), i, rule) {
         const char *host = gs_json_str(rule, "host", NULL);
         if (host && *host)
             add_item(&hosts, host);

@@ -153,8 +153,7 @@ static void check_keys(const json_t *data, const char *member, struct kube_field
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)data, key, value)
-    {
+    json_object_foreach ((json_t *)data, key, value) {
         const char *problem = local_config_key_problem(key);
         if (!problem)
             continue;
@@ -194,8 +193,7 @@ void local_validate_secret(const json_t *obj, const json_t *old, struct kube_fie
     json_t *value;
 
     check_keys(json_object_get(obj, "data"), "data", errors);
-    json_object_foreach(json_object_get(obj, "data"), key, value)
-    {
+    json_object_foreach (json_object_get(obj, "data"), key, value) {
         GS_AUTO_BUF struct gs_buf plain = {0};
         GS_AUTO_ERROR struct gs_error *err = gs_base64_decode(
             gs_slice_make(json_string_value(value), json_string_length(value)), &plain);

@@ -102,8 +102,7 @@ static void check_ports(const json_t *ports, const char *path, struct kube_field
     size_t i;
     json_t *port;
 
-    json_array_foreach((json_t *)ports, i, port)
-    {
+    json_array_foreach ((json_t *)ports, i, port) {
         GS_AUTO_FREE char *at = gs_format("%s.ports[%zu]", path, i);
         const char *name = gs_json_str(port, "name", NULL);
         if (name && *name) {
@@ -130,8 +129,7 @@ static void check_env(const json_t *env, const char *path, struct kube_field_err
     size_t i;
     json_t *entry;
 
-    json_array_foreach((json_t *)env, i, entry)
-    {
+    json_array_foreach ((json_t *)env, i, entry) {
         GS_AUTO_FREE char *field = gs_format("%s.env[%zu].name", path, i);
         const char *name = gs_json_str(entry, "name", NULL);
         const char *value = gs_json_str(entry, "value", NULL);
@@ -152,8 +150,9 @@ static bool has_volume(const json_t *volumes, const char *name)
     size_t i;
     json_t *volume;
 
-    json_array_foreach((json_t *)volumes, i,
-                       volume) if (gs_streq(gs_json_str(volume, "name", NULL), name)) return true;
+    json_array_foreach ((json_t *)volumes, i, volume)
+        if (gs_streq(gs_json_str(volume, "name", NULL), name))
+            return true;
     return false;
 }
 
@@ -163,8 +162,7 @@ static void check_mounts(const json_t *container, const json_t *volumes, const c
     size_t i;
     json_t *mount;
 
-    json_array_foreach(json_object_get(container, "volumeMounts"), i, mount)
-    {
+    json_array_foreach (json_object_get(container, "volumeMounts"), i, mount) {
         GS_AUTO_FREE char *at = gs_format("%s.volumeMounts[%zu]", path, i);
         GS_AUTO_FREE char *name_field = gs_format("%s.name", at);
         GS_AUTO_FREE char *path_field = gs_format("%s.mountPath", at);
@@ -286,8 +284,7 @@ static json_t *with_mutable_parts(const json_t *old_spec, const json_t *spec)
     json_t *container;
 
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
-        json_array_foreach(json_object_get(merged, lists[l]), i, container)
-        {
+        json_array_foreach (json_object_get(merged, lists[l]), i, container) {
             json_t *image =
                 json_object_get(json_array_get(json_object_get(spec, lists[l]), i), "image");
             if (image)

@@ -48,8 +48,7 @@ static void check_amounts(const json_t *map, const char *path, struct kube_field
     json_t *value;
     int64_t milli;
 
-    json_object_foreach((json_t *)map, name, value)
-    {
+    json_object_foreach ((json_t *)map, name, value) {
         GS_AUTO_FREE char *field = gs_format("%s.%s", path, name);
         check_resource_name(name, field, errors);
         if (!milli_of(map, name, &milli))
@@ -96,6 +95,6 @@ void local_validate_resources(const json_t *resources, const char *path,
 
     check_amounts(limits, limits_path, errors);
     check_amounts(requests, requests_path, errors);
-    json_object_foreach((json_t *)requests, name, value)
+    json_object_foreach ((json_t *)requests, name, value)
         check_against_limit(requests, limits, name, path, errors);
 }

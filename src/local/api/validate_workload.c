@@ -19,8 +19,7 @@ static void show_map(const json_t *map, struct gs_buf *out)
         return;
     }
     gs_buf_add_str(out, "map[string]string{");
-    json_object_foreach((json_t *)map, key, value)
-    {
+    json_object_foreach ((json_t *)map, key, value) {
         gs_buf_add_str(out, first ? "" : ", ");
         first = false;
         kube_quote(gs_slice_of(key), out);

@@ -58,8 +58,7 @@ local_env_fetch_start(struct kube_client *client, const char *ns, const json_t *
     f->arg = arg;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)refs, key, value)
-    {
+    json_object_foreach ((json_t *)refs, key, value) {
         const char *name = strchr(key, '/') + 1;
         struct item *item = &f->items[f->len++];
         struct kube_gvr gvr =

@@ -99,8 +99,9 @@ static bool has_safe_names(const json_t *pod)
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++) {
         size_t i;
         json_t *c;
-        json_array_foreach(gs_json_get(pod, "spec", lists[l], NULL), i,
-                           c) if (!is_plain_word(gs_json_str(c, "name", NULL))) return false;
+        json_array_foreach (gs_json_get(pod, "spec", lists[l], NULL), i, c)
+            if (!is_plain_word(gs_json_str(c, "name", NULL)))
+                return false;
     }
     return true;
 }

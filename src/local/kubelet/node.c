@@ -159,8 +159,9 @@ static void add_condition(json_t *conditions, const char *type, bool value, cons
     kube_set_condition(conditions, type, value ? "True" : "False", reason, message, now);
     size_t i;
     json_t *c;
-    json_array_foreach(conditions, i, c) if (gs_streq(gs_json_str(c, "type", NULL), type))
-        gs_json_set_str(c, "lastHeartbeatTime", gs_format_rfc3339(now, text));
+    json_array_foreach (conditions, i, c)
+        if (gs_streq(gs_json_str(c, "type", NULL), type))
+            gs_json_set_str(c, "lastHeartbeatTime", gs_format_rfc3339(now, text));
 }
 
 static json_t *conditions(struct local_node *n)

@@ -72,8 +72,7 @@ static const json_t *ref_to(const json_t *obj, const char *uid)
 {
     size_t i;
     json_t *ref;
-    json_array_foreach(owner_refs(obj), i, ref)
-    {
+    json_array_foreach (owner_refs(obj), i, ref) {
         if (uid && gs_streq(gs_json_str(ref, "uid", NULL), uid))
             return ref;
     }
@@ -84,8 +83,7 @@ static bool has_finalizer(const json_t *obj, const char *name)
 {
     size_t i;
     json_t *f;
-    json_array_foreach(gs_json_get(obj, "metadata", "finalizers", NULL), i, f)
-    {
+    json_array_foreach (gs_json_get(obj, "metadata", "finalizers", NULL), i, f) {
         if (gs_streq(json_string_value(f), name))
             return true;
     }
@@ -122,8 +120,7 @@ static void cut_loose(struct local_collector *g, struct local_work *w, const str
     json_t *kept = json_array();
     size_t i;
     json_t *ref;
-    json_array_foreach(owner_refs(dependent), i, ref)
-    {
+    json_array_foreach (owner_refs(dependent), i, ref) {
         if (!gs_streq(gs_json_str(ref, "uid", NULL), kube_uid(owner)))
             json_array_append(kept, ref);
     }
@@ -146,8 +143,7 @@ static void drop_finalizer(struct local_work *w, const struct kind *k, const jso
     json_t *kept = json_array();
     size_t i;
     json_t *f;
-    json_array_foreach(gs_json_get(obj, "metadata", "finalizers", NULL), i, f)
-    {
+    json_array_foreach (gs_json_get(obj, "metadata", "finalizers", NULL), i, f) {
         if (!gs_streq(json_string_value(f), name))
             json_array_append(kept, f);
     }
@@ -197,8 +193,7 @@ static void forget_some(struct local_collector *g)
         if (!((struct probe *)v)->asking)
             json_array_append_new(idle, json_stringn(key.data, key.len));
     json_t *uid;
-    json_array_foreach(idle, i, uid)
-    {
+    json_array_foreach (idle, i, uid) {
         probe_free(gs_hmap_remove_str(g->probes, json_string_value(uid)));
     }
 }
@@ -253,8 +248,7 @@ static void check_owners(struct local_collector *g, struct local_work *w, const 
     size_t i;
     json_t *ref;
     bool all_gone = true;
-    json_array_foreach(owner_refs(obj), i, ref)
-    {
+    json_array_foreach (owner_refs(obj), i, ref) {
         const char *uid = gs_json_str(ref, "uid", NULL), *name = gs_json_str(ref, "name", NULL);
         const struct kind *of = kind_named(gs_json_str(ref, "kind", NULL));
         if (!of || !uid || !name)

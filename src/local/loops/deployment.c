@@ -7,8 +7,8 @@
 #include "kube/object.h"
 #include "kube/selector.h"
 #include "local/loops/parts.h"
-#include "local/pod.h"
 #include "local/loops/rollout.h"
+#include "local/pod.h"
 
 #define HISTORY_LIMIT 10
 
@@ -148,8 +148,7 @@ static void copy_annotations(const json_t *deployment, json_t *to)
     };
     const char *key;
     json_t *value;
-    json_object_foreach(gs_json_get(deployment, "metadata", "annotations", NULL), key, value)
-    {
+    json_object_foreach (gs_json_get(deployment, "metadata", "annotations", NULL), key, value) {
         bool skip = false;
         for (size_t i = 0; i < GS_ARRAY_LEN(own); i++)
             skip = skip || gs_streq(key, own[i]);

@@ -47,9 +47,9 @@ static json_t *container_requests(const json_t *container)
     json_t *sum = json_object();
     const char *name;
     json_t *quantity;
-    json_object_foreach(gs_json_get(container, "resources", "limits", NULL), name, quantity)
+    json_object_foreach (gs_json_get(container, "resources", "limits", NULL), name, quantity)
         json_object_set_new(sum, name, json_integer(milli_of(quantity)));
-    json_object_foreach(gs_json_get(container, "resources", "requests", NULL), name, quantity)
+    json_object_foreach (gs_json_get(container, "resources", "requests", NULL), name, quantity)
         json_object_set_new(sum, name, json_integer(milli_of(quantity)));
     return sum;
 }
@@ -60,18 +60,18 @@ json_t *fit_requests(const json_t *pod)
     size_t i;
     json_t *container, *milli, *quantity;
     const char *name;
-    json_array_foreach(gs_json_get(pod, "spec", "containers", NULL), i, container)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", "containers", NULL), i, container) {
         GS_AUTO_JSON json_t *one = container_requests(container);
-        json_object_foreach(one, name, milli) add_amount(total, name, json_integer_value(milli));
+        json_object_foreach (one, name, milli)
+            add_amount(total, name, json_integer_value(milli));
     }
-    json_array_foreach(gs_json_get(pod, "spec", "initContainers", NULL), i, container)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container) {
         GS_AUTO_JSON json_t *one = container_requests(container);
-        json_object_foreach(one, name, milli) if (json_integer_value(milli) > amount(total, name))
-            json_object_set(total, name, milli);
+        json_object_foreach (one, name, milli)
+            if (json_integer_value(milli) > amount(total, name))
+                json_object_set(total, name, milli);
     }
-    json_object_foreach(gs_json_get(pod, "spec", "overhead", NULL), name, quantity)
+    json_object_foreach (gs_json_get(pod, "spec", "overhead", NULL), name, quantity)
         add_amount(total, name, milli_of(quantity));
     return total;
 }
@@ -84,8 +84,7 @@ void fit_node_init(struct fit_node *n, const json_t *node)
     n->free_pods = 0;
     const char *name;
     json_t *quantity;
-    json_object_foreach((json_t *)allocatable, name, quantity)
-    {
+    json_object_foreach ((json_t *)allocatable, name, quantity) {
         int64_t milli = milli_of(quantity);
         if (gs_streq(name, "pods"))
             n->free_pods = milli / 1000;
@@ -104,7 +103,7 @@ void fit_node_use(struct fit_node *n, const json_t *requests)
 {
     const char *name;
     json_t *milli;
-    json_object_foreach((json_t *)requests, name, milli)
+    json_object_foreach ((json_t *)requests, name, milli)
         add_amount(n->free, name, -json_integer_value(milli));
     n->free_pods--;
 }
@@ -115,8 +114,7 @@ static bool in_values(const json_t *values, const char *text)
 {
     size_t i;
     json_t *v;
-    json_array_foreach((json_t *)values, i, v)
-    {
+    json_array_foreach ((json_t *)values, i, v) {
         if (gs_streq(json_string_value(v), text))
             return true;
     }
@@ -160,14 +158,12 @@ static bool term_matches(const json_t *term, const json_t *node)
     const json_t *fields = json_object_get(term, "matchFields");
     size_t i;
     json_t *expr;
-    json_array_foreach((json_t *)labels, i, expr)
-    {
+    json_array_foreach ((json_t *)labels, i, expr) {
         const char *key = gs_json_str(expr, "key", NULL);
         if (!key || !expression_matches(expr, kube_label(node, key)))
             return false;
     }
-    json_array_foreach((json_t *)fields, i, expr)
-    {
+    json_array_foreach ((json_t *)fields, i, expr) {
         if (!gs_streq(gs_json_str(expr, "key", NULL), "metadata.name") ||
             !expression_matches(expr, kube_name(node)))
             return false;
@@ -179,8 +175,7 @@ static bool selects_node(const json_t *pod, const json_t *node)
 {
     const char *key;
     json_t *value, *term;
-    json_object_foreach(gs_json_get(pod, "spec", "nodeSelector", NULL), key, value)
-    {
+    json_object_foreach (gs_json_get(pod, "spec", "nodeSelector", NULL), key, value) {
         if (!gs_streq(kube_label(node, key), json_string_value(value)))
             return false;
     }
@@ -189,8 +184,7 @@ static bool selects_node(const json_t *pod, const json_t *node)
     if (!required)
         return true;
     size_t i;
-    json_array_foreach(json_object_get(required, "nodeSelectorTerms"), i, term)
-    {
+    json_array_foreach (json_object_get(required, "nodeSelectorTerms"), i, term) {
         if (term_matches(term, node))
             return true;
     }
@@ -203,8 +197,7 @@ static bool tolerates(const json_t *pod, const char *key, const char *value, con
 {
     size_t i;
     json_t *t;
-    json_array_foreach(gs_json_get(pod, "spec", "tolerations", NULL), i, t)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", "tolerations", NULL), i, t) {
         const char *t_key = gs_json_str(t, "key", NULL), *t_op = gs_json_str(t, "operator", NULL);
         const char *t_value = gs_json_str(t, "value", NULL);
         const char *t_effect = gs_json_str(t, "effect", NULL);
@@ -226,8 +219,7 @@ static char *untolerated(const json_t *pod, const json_t *node)
 {
     size_t i;
     json_t *taint;
-    json_array_foreach(gs_json_get(node, "spec", "taints", NULL), i, taint)
-    {
+    json_array_foreach (gs_json_get(node, "spec", "taints", NULL), i, taint) {
         const char *key = gs_json_str(taint, "key", NULL);
         const char *value = gs_json_str(taint, "value", NULL);
         const char *effect = gs_json_str(taint, "effect", NULL);
@@ -259,8 +251,7 @@ static bool has_room(const struct fit_node *n, const json_t *requests, json_t *r
         add_reason(reasons, "Too many pods");
         fits = false;
     }
-    json_object_foreach((json_t *)requests, name, milli)
-    {
+    json_object_foreach ((json_t *)requests, name, milli) {
         int64_t want = json_integer_value(milli);
         if (want <= 0 || gs_streq(name, "ephemeral-storage") || want <= amount(n->free, name))
             continue;
@@ -304,8 +295,8 @@ char *fit_message(size_t n_nodes, const json_t *reasons)
     GS_AUTO_FREE char **texts = gs_alloc_array(n + 1, sizeof(char *));
     const char *reason;
     json_t *count;
-    json_object_foreach((json_t *)reasons, reason, count) texts[i++] =
-        gs_format("%lld %s", (long long)json_integer_value(count), reason);
+    json_object_foreach ((json_t *)reasons, reason, count)
+        texts[i++] = gs_format("%lld %s", (long long)json_integer_value(count), reason);
     qsort(texts, n, sizeof(char *), compare_text);
     struct gs_buf out = {0};
     gs_buf_addf(&out, "0/%zu nodes are available: ", n_nodes);

@@ -63,10 +63,8 @@ void fit_devices_take(struct fit_devices *d, const json_t *assignment)
     const char *container;
     json_t *ids, *id;
     size_t i;
-    json_object_foreach((json_t *)assignment, container, ids)
-    {
-        json_array_foreach(ids, i, id)
-        {
+    json_object_foreach ((json_t *)assignment, container, ids) {
+        json_array_foreach (ids, i, id) {
             struct fit_device *dev = find(d, json_string_value(id));
             if (dev)
                 take(d, dev);
@@ -104,8 +102,7 @@ static void give_back_ids(struct fit_devices *d, const json_t *ids)
 {
     size_t i;
     json_t *id;
-    json_array_foreach((json_t *)ids, i, id)
-    {
+    json_array_foreach ((json_t *)ids, i, id) {
         struct fit_device *dev = find(d, json_string_value(id));
         if (dev && dev->taken) {
             dev->taken = false;
@@ -118,7 +115,8 @@ static void give_back(struct fit_devices *d, const json_t *assignment)
 {
     const char *container;
     json_t *ids;
-    json_object_foreach((json_t *)assignment, container, ids) give_back_ids(d, ids);
+    json_object_foreach ((json_t *)assignment, container, ids)
+        give_back_ids(d, ids);
 }
 
 static json_t *assign_container(struct fit_devices *d, int64_t n)
@@ -142,8 +140,7 @@ static bool contains(const json_t *ids, const json_t *id)
 {
     size_t i;
     json_t *one;
-    json_array_foreach((json_t *)ids, i, one)
-    {
+    json_array_foreach ((json_t *)ids, i, one) {
         if (json_equal(one, id))
             return true;
     }
@@ -160,10 +157,8 @@ static bool assign_init(struct fit_devices *d, const json_t *container, json_t *
     GS_AUTO_JSON json_t *mine = json_array();
     json_t *ids, *id;
     size_t i;
-    json_object_foreach(assignment, other, ids)
-    {
-        json_array_foreach(ids, i, id)
-        {
+    json_object_foreach (assignment, other, ids) {
+        json_array_foreach (ids, i, id) {
             if ((int64_t)json_array_size(mine) < wanted && !contains(mine, id))
                 json_array_append(mine, id);
         }
@@ -181,8 +176,7 @@ bool fit_devices_assign(struct fit_devices *d, const json_t *pod, json_t **ret_a
     GS_AUTO_JSON json_t *assignment = json_object();
     size_t i;
     json_t *container;
-    json_array_foreach(gs_json_get(pod, "spec", "containers", NULL), i, container)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", "containers", NULL), i, container) {
         int64_t wanted = fit_gpus_wanted(container);
         const char *name = gs_json_str(container, "name", NULL);
         if (wanted <= 0 || !name)
@@ -194,8 +188,7 @@ bool fit_devices_assign(struct fit_devices *d, const json_t *pod, json_t **ret_a
         }
         json_object_set_new(assignment, name, ids);
     }
-    json_array_foreach(gs_json_get(pod, "spec", "initContainers", NULL), i, container)
-    {
+    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container) {
         if (!assign_init(d, container, assignment)) {
             give_back(d, assignment);
             return false;

@@ -56,8 +56,7 @@ static void finalise(struct sweep *s)
     json_t *kept = json_array();
     size_t i;
     json_t *f;
-    json_array_foreach(gs_json_get(obj, "spec", "finalizers", NULL), i, f)
-    {
+    json_array_foreach (gs_json_get(obj, "spec", "finalizers", NULL), i, f) {
         if (!gs_streq(json_string_value(f), "kubernetes"))
             json_array_append(kept, f);
     }
@@ -82,8 +81,7 @@ static void listed(void *arg, const json_t *body, const struct gs_error *err)
     struct sweep *s = r->sweep;
     size_t i;
     json_t *item;
-    json_array_foreach(json_object_get(body, "items"), i, item)
-    {
+    json_array_foreach (json_object_get(body, "items"), i, item) {
         s->left++;
         if (!kube_is_deleting(item) && kube_name(item))
             local_work_delete(s->work, (struct kube_gvr){r->group, r->version, r->resource}, s->ns,
@@ -96,8 +94,7 @@ static bool has_verb(const json_t *resource, const char *verb)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(json_object_get(resource, "verbs"), i, v)
-    {
+    json_array_foreach (json_object_get(resource, "verbs"), i, v) {
         if (gs_streq(json_string_value(v), verb))
             return true;
     }
@@ -127,8 +124,7 @@ static void resources_discovered(void *arg, const json_t *body, const struct gs_
         group = gs_slice_cut(&version, '/');
     size_t i;
     json_t *resource;
-    json_array_foreach(json_object_get(body, "resources"), i, resource)
-    {
+    json_array_foreach (json_object_get(body, "resources"), i, resource) {
         const char *name = gs_json_str(resource, "name", NULL);
         if (name && !strchr(name, '/') && gs_json_bool(resource, false, "namespaced", NULL) &&
             has_verb(resource, "list") && has_verb(resource, "delete"))
@@ -142,8 +138,7 @@ static void groups_discovered(void *arg, const json_t *body, const struct gs_err
     struct sweep *s = arg;
     size_t i;
     json_t *group;
-    json_array_foreach(json_object_get(body, "groups"), i, group)
-    {
+    json_array_foreach (json_object_get(body, "groups"), i, group) {
         const char *version = gs_json_str(group, "preferredVersion", "groupVersion", NULL);
         if (!version)
             continue;

@@ -160,8 +160,7 @@ static void release(struct local_work *w, const json_t *rs, const json_t *pod)
     json_t *kept = json_array();
     size_t i;
     json_t *ref;
-    json_array_foreach(gs_json_get(pod, "metadata", "ownerReferences", NULL), i, ref)
-    {
+    json_array_foreach (gs_json_get(pod, "metadata", "ownerReferences", NULL), i, ref) {
         if (!gs_streq(gs_json_str(ref, "uid", NULL), kube_uid(rs)))
             json_array_append(kept, ref);
     }
@@ -267,8 +266,7 @@ static int64_t restarts(const json_t *pod)
     int64_t most = 0;
     size_t i;
     json_t *c;
-    json_array_foreach(gs_json_get(pod, "status", "containerStatuses", NULL), i, c)
-    {
+    json_array_foreach (gs_json_get(pod, "status", "containerStatuses", NULL), i, c) {
         int64_t n = gs_json_int(c, 0, "restartCount", NULL);
         most = n > most ? n : most;
     }

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/pod.h"
 #include "local/loops/rollout.h"
+#include "local/pod.h"
 
 #define DEADLINE_SECONDS 600
 #define NO_DEADLINE      INT32_MAX
@@ -22,8 +22,7 @@ static json_t *find_condition(const struct rollout *r, const char *type)
 {
     size_t i;
     json_t *c;
-    json_array_foreach(json_object_get(r->status, "conditions"), i, c)
-    {
+    json_array_foreach (json_object_get(r->status, "conditions"), i, c) {
         if (gs_streq(gs_json_str(c, "type", NULL), type))
             return c;
     }

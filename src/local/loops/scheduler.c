@@ -85,8 +85,7 @@ static void drop_settled(struct local_scheduler *s)
             json_array_append_new(settled, json_stringn(key.data, key.len));
     }
     json_t *uid;
-    json_array_foreach(settled, i, uid)
-    {
+    json_array_foreach (settled, i, uid) {
         assumed_free(gs_hmap_remove_str(s->assumed, json_string_value(uid)));
     }
 }

@@ -14,7 +14,7 @@
 
 struct addresses {
     const struct kube_cache *services;
-    int first; // of the last two bytes, where the search for a free address starts
+    int first;              // of the last two bytes, where the search for a free address starts
     struct gs_hmap *leases; // "service|what" -> address or port as text
 };
 
@@ -45,8 +45,7 @@ void addresses_drop(struct addresses *a, const char *service)
         if (gs_slice_starts(key, prefix))
             json_array_append_new(gone, json_stringn(key.data, key.len));
     json_t *k;
-    json_array_foreach(gone, i, k)
-    {
+    json_array_foreach (gone, i, k) {
         free(gs_hmap_remove_str(a->leases, json_string_value(k)));
     }
 }
@@ -70,8 +69,7 @@ static bool ip_used(const struct addresses *a, const char *ip)
         if (gs_streq(gs_json_str(s, "spec", "clusterIP", NULL), ip) ||
             gs_streq(gs_json_str(s, "spec", "loadBalancerIP", NULL), ip))
             return true;
-        json_array_foreach(gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress)
-        {
+        json_array_foreach (gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress) {
             if (gs_streq(gs_json_str(ingress, "ip", NULL), ip))
                 return true;
         }
@@ -105,8 +103,7 @@ static bool port_used(const struct addresses *a, int port)
     const json_t *s;
     json_t *p;
     while ((s = kube_cache_next(a->services, &pos)))
-        json_array_foreach(gs_json_get(s, "spec", "ports", NULL), i, p)
-        {
+        json_array_foreach (gs_json_get(s, "spec", "ports", NULL), i, p) {
             if (gs_json_int(p, 0, "nodePort", NULL) == port)
                 return true;
         }

@@ -6,8 +6,8 @@
 #include "local/cluster.h"
 
 struct addresses;
-// seed: chooses where among its addresses a cluster begins (a data directory has its own), so that two
-// on one machine do not meet.
+// seed: chooses where among its addresses a cluster begins (a data directory has its own), so that
+// two on one machine do not meet.
 struct addresses *addresses_new(const struct kube_cache *services, const char *seed);
 void addresses_free(struct addresses *a);
 void addresses_drop(struct addresses *a, const char *service); // "ns/name" is gone

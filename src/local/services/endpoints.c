@@ -19,10 +19,8 @@ static int64_t named_port(const json_t *pod, const char *name, const char *proto
 {
     size_t i, k;
     json_t *container, *port;
-    json_array_foreach(gs_json_get(pod, "spec", "containers", NULL), i, container)
-    {
-        json_array_foreach(json_object_get(container, "ports"), k, port)
-        {
+    json_array_foreach (gs_json_get(pod, "spec", "containers", NULL), i, container) {
+        json_array_foreach (json_object_get(container, "ports"), k, port) {
             const char *p = gs_json_str(port, "protocol", NULL);
             if (gs_streq(gs_json_str(port, "name", NULL), name) &&
                 gs_streq(p ? p : "TCP", protocol))
@@ -44,8 +42,7 @@ static json_t *resolve_ports(const json_t *service, const json_t *pod)
     json_t *ports = json_array();
     size_t i;
     json_t *sp;
-    json_array_foreach(gs_json_get(service, "spec", "ports", NULL), i, sp)
-    {
+    json_array_foreach (gs_json_get(service, "spec", "ports", NULL), i, sp) {
         const json_t *target = json_object_get(sp, "targetPort");
         int64_t number = json_is_integer(target) ? json_integer_value(target) : 0;
         if (json_is_string(target))
@@ -67,8 +64,7 @@ static json_t *subset_with(json_t *subsets, const json_t *ports)
 {
     size_t i;
     json_t *subset;
-    json_array_foreach(subsets, i, subset)
-    {
+    json_array_foreach (subsets, i, subset) {
         if (json_equal(json_object_get(subset, "ports"), ports))
             return subset;
     }
@@ -200,8 +196,7 @@ static void add_addresses(struct endpoints_list *out, const json_t *addresses, i
 {
     size_t i;
     json_t *a;
-    json_array_foreach((json_t *)addresses, i, a)
-    {
+    json_array_foreach ((json_t *)addresses, i, a) {
         const char *ip = gs_json_str(a, "ip", NULL);
         struct balancer_address to = {0};
         if (!ip || strlen(ip) >= sizeof(to.ip))
@@ -220,10 +215,8 @@ void endpoints_of_port(const struct local_cluster *c, const json_t *service, con
     const char *name = gs_json_str(port, "name", NULL);
     size_t i, k;
     json_t *subset, *p;
-    json_array_foreach(json_object_get(e, "subsets"), i, subset)
-    {
-        json_array_foreach(json_object_get(subset, "ports"), k, p)
-        {
+    json_array_foreach (json_object_get(e, "subsets"), i, subset) {
+        json_array_foreach (json_object_get(subset, "ports"), k, p) {
             const char *p_name = gs_json_str(p, "name", NULL);
             const char *protocol = gs_json_str(p, "protocol", NULL);
             int64_t number = gs_json_int(p, 0, "port", NULL);

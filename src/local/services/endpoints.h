@@ -2,8 +2,8 @@
 // The Endpoints of a service: made from ready pods, and read for balancing. Private to the room.
 #pragma once
 
-#include "local/services/balancer.h"
 #include "local/cluster.h"
+#include "local/services/balancer.h"
 #include "local/work.h"
 
 struct endpoints_list {

@@ -115,8 +115,7 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
 {
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(changed, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(changed, "spec", "ports", NULL), i, port) {
         if (gs_json_int(port, 0, "nodePort", NULL) > 0)
             continue;
         int asked = (int)gs_json_int(port, 0, "port", NULL);
@@ -250,8 +249,7 @@ static void drop_pools(struct service *s, const json_t *svc)
         size_t i;
         json_t *port;
         bool used = false;
-        json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-        {
+        json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
             used = used || gs_json_int(port, 0, "port", NULL) == s->pools[k].port;
         }
         if (used)
@@ -286,8 +284,7 @@ static void each_address(struct service *s, struct local_work *w, const json_t *
 {
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         int number = (int)gs_json_int(port, 0, "port", NULL);
         if (!is_tcp(port))
             continue;
@@ -314,8 +311,7 @@ static void point_pools(struct service *s, const json_t *svc)
 {
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         if (!is_tcp(port))
             continue;
         struct endpoints_list list = {0};
@@ -342,8 +338,7 @@ static char *address_text(const struct service *s, const json_t *svc, const char
     struct gs_buf out = {0};
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         int real = real_port(s, ip, (int)gs_json_int(port, 0, "port", NULL));
         if (real > 0 && is_tcp(port))
             gs_buf_addf(&out, "%s%s:%d", out.len ? "," : "", ip, real);
@@ -373,8 +368,7 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
     json_t *ports = json_array(), *ingress = json_object();
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         int real = real_port(s, lb_ip, (int)gs_json_int(port, 0, "port", NULL));
         if (real > 0 && is_tcp(port))
             json_array_append_new(ports, json_pack("{s:i, s:s}", "port", real, "protocol", "TCP"));
@@ -403,8 +397,7 @@ static void warn_protocols(struct local_services *l, const json_t *svc)
 {
     size_t i;
     json_t *port;
-    json_array_foreach(gs_json_get(svc, "spec", "ports", NULL), i, port)
-    {
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         if (!is_tcp(port))
             kube_event(l->recorder, svc, "Warning", "ProtocolNotBalanced",
                        "Port %lld: %s is not balanced here, only TCP is",

@@ -21,8 +21,7 @@ static void add_endpoints(json_t *list, const json_t *addresses, bool ready)
 {
     size_t i;
     json_t *a;
-    json_array_foreach((json_t *)addresses, i, a)
-    {
+    json_array_foreach ((json_t *)addresses, i, a) {
         json_t *e = json_pack("{s:[O], s:{s:b, s:b, s:b}}", "addresses", json_object_get(a, "ip"),
                               "conditions", "ready", ready, "serving", ready, "terminating", 0);
         if (!e)
@@ -42,8 +41,7 @@ static void fill(json_t *slice, const json_t *service, const json_t *subset)
     add_endpoints(endpoints, json_object_get(subset, "notReadyAddresses"), false);
     size_t i;
     json_t *p;
-    json_array_foreach(json_object_get(subset, "ports"), i, p)
-    {
+    json_array_foreach (json_object_get(subset, "ports"), i, p) {
         json_t *port = json_copy(p);
         if (!json_object_get(port, "name"))
             gs_json_set_str(port, "name", "");

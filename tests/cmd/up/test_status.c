@@ -35,8 +35,7 @@ static void test_only_gpus_in_use_count(void **state)
 
 static void block_has(const struct tsdb *db, int64_t now_ms, const char *part)
 {
-    struct kube_cache *pods =
-        kube_cache_new(uv_default_loop(), NULL, KUBE_PODS, NULL, NULL);
+    struct kube_cache *pods = kube_cache_new(uv_default_loop(), NULL, KUBE_PODS, NULL, NULL);
     struct up_decisions *decisions = up_decisions_new();
     const struct up_status_source s = {.headline = "node n",
                                        .hint = "hint",

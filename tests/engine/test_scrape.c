@@ -21,12 +21,18 @@ struct fixture {
     size_t scrapes;
 };
 
+static void gone(void *arg)
+{
+}
+
 static void serve(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     f->requests++;
     if (f->status)
         http_reply(x, f->status, "text/plain", gs_slice_of(f->body));
+    else
+        http_on_abort(x, gone, NULL); // never answers
 }
 
 static void on_scrape(void *arg, size_t id)

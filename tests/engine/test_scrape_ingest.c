@@ -16,7 +16,8 @@ struct found {
 
 static void copy(char *to, struct gs_slice s)
 {
-    memcpy(to, s.data, s.len);
+    if (s.len)
+        memcpy(to, s.data, s.len);
     to[s.len] = '\0';
 }
 

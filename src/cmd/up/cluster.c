@@ -18,9 +18,11 @@
 #define API_PORT        6443
 #define EXPORTER_PORT   9400
 #define STOP_TIMEOUT_MS 15000
-// Twice a scrape, so that a step in load is in the metrics API within two seconds at the worst.
-#define EXPORTER_INTERVAL_MS "500"
-#define LOOPBACK             "127.0.0.1"
+// Samples and scrapes are twice as often as the exporter's default, so that a step in load is in
+// the metrics API within two seconds also when the two ticks stand badly to each other.
+#define SAMPLE_INTERVAL_MS 500
+#define RETENTION_MS       300000 // what the status block and the autoscaler look back on, and more
+#define LOOPBACK           "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
 static uint16_t free_port(uint16_t wanted)
@@ -162,6 +164,7 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
     if (err)
         return err;
     GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
+    GS_AUTO_FREE char *interval = gs_format("%d", SAMPLE_INTERVAL_MS);
     GS_AUTO_FREE char *sim_env = gs_format("%s=%s", SIM_ENV, c->devices.sim_name);
     const char *argv[24] = {c->self_exe,
                             "exporter",
@@ -197,11 +200,12 @@ static struct gs_error *start_metrics(struct up_cluster *c)
     const struct metrics_label labels[] = {{GS_SLICE("job"), GS_SLICE("gpuscale-exporter")},
                                            {GS_SLICE("instance"), gs_slice_of(instance)}};
     const struct engine_target target = {.url = url,
-                                         .interval_ms = 1000,
+                                         .interval_ms = SAMPLE_INTERVAL_MS,
                                          .timeout_ms = 1000,
                                          .labels = labels,
                                          .n_labels = GS_ARRAY_LEN(labels)};
-    c->db = tsdb_new(NULL);
+    const struct tsdb_config store = {.retention_ms = RETENTION_MS};
+    c->db = tsdb_new(&store);
     c->scraper = engine_scraper_new(c->loop, c->db);
     c->adapter = adapter_new(c->db, c->cluster->pods);
     local_api_mount(c->api, "custom.metrics.k8s.io", adapter_group, adapter_handle, c->adapter);

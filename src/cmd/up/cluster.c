@@ -177,8 +177,12 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
                             c->node_name,
                             "--pod-resources-interval",
                             "1s",
+                            "--collect-interval",
+                            interval,
                             "--exit-with-parent"};
-    size_t n = 12;
+    size_t n = 0;
+    while (argv[n])
+        n++;
     if (c->devices.simulated) {
         argv[n++] = "--nvml-library";
         argv[n++] = c->devices.sim_library;

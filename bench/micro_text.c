@@ -119,7 +119,7 @@ static void measure_render(double seconds)
 struct bodies {
     struct gs_buf texts[TARGETS];
     size_t bytes, samples;
-    struct tsdb *db;
+    struct ring *db;
     struct ingest *ingests[TARGETS];
     int64_t now_ms;
 };
@@ -188,8 +188,8 @@ static void print_rate(const char *what, const struct bodies *b, double seconds,
 static void measure_store(struct bodies *b, double seconds)
 {
     const struct metrics_label labels[] = {{GS_SLICE("job"), GS_SLICE("gpuscale")}};
-    const struct tsdb_config cfg = {.max_series = 2 * b->samples};
-    b->db = tsdb_new(&cfg);
+    const struct ring_config cfg = {.max_series = 2 * b->samples};
+    b->db = ring_new(&cfg);
     b->now_ms = 1700000000000;
     for (int i = 0; i < TARGETS; i++)
         b->ingests[i] = ingest_new(b->db, labels, GS_ARRAY_LEN(labels), false);
@@ -197,7 +197,7 @@ static void measure_store(struct bodies *b, double seconds)
                NULL);
     for (int i = 0; i < TARGETS; i++)
         ingest_free(b->ingests[i]);
-    tsdb_free(b->db);
+    ring_free(b->db);
 }
 
 void micro_text(double seconds)

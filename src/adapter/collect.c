@@ -100,7 +100,7 @@ static void sums_free(void *p)
     free(s);
 }
 
-static void sums_add(struct sums *s, const struct metrics_labels *labels, struct tsdb_point p)
+static void sums_add(struct sums *s, const struct metrics_labels *labels, struct ring_point p)
 {
     struct gs_slice id = metrics_labels_get(labels, "UUID");
     if (!id.len)
@@ -134,7 +134,7 @@ struct pass {
     struct sums node_sums;
 };
 
-static int on_series(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+static int on_series(void *arg, const struct metrics_labels *labels, struct ring_point p)
 {
     struct pass *pass = arg;
     if (!selected(pass->rq->selector, labels))
@@ -156,13 +156,13 @@ static int on_series(void *arg, const struct metrics_labels *labels, struct tsdb
     return 1;
 }
 
-static void select_metric(const struct tsdb *db, struct pass *pass)
+static void select_metric(const struct ring *db, struct pass *pass)
 {
-    const struct tsdb_matcher m = {"__name__", TSDB_EQ, pass->rq->metric};
-    tsdb_select(db, &m, 1, pass->rq->now_ms, ADAPTER_LOOKBACK_MS, on_series, pass);
+    const struct ring_matcher m = {"__name__", RING_EQ, pass->rq->metric};
+    ring_select(db, &m, 1, pass->rq->now_ms, ADAPTER_LOOKBACK_MS, on_series, pass);
 }
 
-struct gs_hmap *adapter_collect_pods(const struct tsdb *db, const struct adapter_request *rq)
+struct gs_hmap *adapter_collect_pods(const struct ring *db, const struct adapter_request *rq)
 {
     struct pass pass = {.rq = rq, .by_pod = gs_hmap_new(sums_free)};
     select_metric(db, &pass);
@@ -179,7 +179,7 @@ struct gs_hmap *adapter_collect_pods(const struct tsdb *db, const struct adapter
     return values;
 }
 
-bool adapter_collect_namespace(const struct tsdb *db, const struct adapter_request *rq,
+bool adapter_collect_namespace(const struct ring *db, const struct adapter_request *rq,
                                struct adapter_value *ret)
 {
     struct gs_hmap *pods = adapter_collect_pods(db, rq);
@@ -200,7 +200,7 @@ bool adapter_collect_namespace(const struct tsdb *db, const struct adapter_reque
     return true;
 }
 
-bool adapter_collect_node(const struct tsdb *db, const struct adapter_request *rq, const char *node,
+bool adapter_collect_node(const struct ring *db, const struct adapter_request *rq, const char *node,
                           struct adapter_value *ret)
 {
     struct pass pass = {.rq = rq, .node = node};
@@ -218,7 +218,7 @@ struct listing {
     struct gs_hmap *pods, *nodes; // metric name -> itself, as sets
 };
 
-static int on_listed(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+static int on_listed(void *arg, const struct metrics_labels *labels, struct ring_point p)
 {
     (void)p;
     struct listing *l = arg;
@@ -251,11 +251,11 @@ static void take_names(struct gs_hmap *set, struct adapter_names *ret)
     *ret = names;
 }
 
-void adapter_list_metrics(const struct tsdb *db, int64_t now_ms, struct adapter_names *ret_pods,
+void adapter_list_metrics(const struct ring *db, int64_t now_ms, struct adapter_names *ret_pods,
                           struct adapter_names *ret_nodes)
 {
     struct listing l = {gs_hmap_new(NULL), gs_hmap_new(NULL)};
-    tsdb_select(db, NULL, 0, now_ms, ADAPTER_LOOKBACK_MS, on_listed, &l);
+    ring_select(db, NULL, 0, now_ms, ADAPTER_LOOKBACK_MS, on_listed, &l);
     take_names(l.pods, ret_pods);
     take_names(l.nodes, ret_nodes);
 }

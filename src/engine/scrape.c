@@ -26,7 +26,7 @@ struct target {
 
 struct engine_scraper {
     uv_loop_t *loop;
-    struct tsdb *db;
+    struct ring *db;
     struct target *targets;
     size_t last_id;
     uv_timer_t *gc_timer;
@@ -37,7 +37,7 @@ struct engine_scraper {
 static void on_gc(uv_timer_t *timer)
 {
     struct engine_scraper *s = timer->data;
-    tsdb_gc(s->db, gs_unix_ms());
+    ring_gc(s->db, gs_unix_ms());
 }
 
 static void free_handle(uv_handle_t *h)
@@ -45,7 +45,7 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
-struct engine_scraper *engine_scraper_new(uv_loop_t *loop, struct tsdb *db)
+struct engine_scraper *engine_scraper_new(uv_loop_t *loop, struct ring *db)
 {
     struct engine_scraper *s = gs_alloc(sizeof(*s));
     s->loop = loop;

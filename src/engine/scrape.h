@@ -4,7 +4,7 @@
 // staleness markers when a series or the target goes.
 #pragma once
 
-#include "tsdb/tsdb.h"
+#include "tsdb/ring.h"
 
 #include <uv.h>
 
@@ -27,7 +27,7 @@ struct engine_target_state {
     const char *error; // NULL when up
 };
 
-struct engine_scraper *engine_scraper_new(uv_loop_t *loop, struct tsdb *db);
+struct engine_scraper *engine_scraper_new(uv_loop_t *loop, struct ring *db);
 void engine_scraper_free(struct engine_scraper *s);
 struct gs_error *engine_scraper_add(struct engine_scraper *s, const struct engine_target *t,
                                     size_t *ret_id);

@@ -15,7 +15,7 @@ struct known {
 };
 
 struct ingest {
-    struct tsdb *db;
+    struct ring *db;
     struct metrics_labels *target;
     bool honor_labels;
     struct gs_hmap *series; // the 8 bytes of the label hash -> struct known
@@ -30,7 +30,7 @@ static void known_free(void *p)
     free(k);
 }
 
-struct ingest *ingest_new(struct tsdb *db, const struct metrics_label *target_labels, size_t n,
+struct ingest *ingest_new(struct ring *db, const struct metrics_label *target_labels, size_t n,
                           bool honor_labels)
 {
     struct ingest *in = gs_alloc(sizeof(*in));
@@ -120,7 +120,7 @@ static bool on_sample(void *arg, const struct metrics_sample *s)
     gs_arena_clear(&p->arena);
     struct metrics_labels *set = metrics_labels_new(labels, merge_labels(p, s, labels));
     int64_t t = s->has_timestamp ? s->timestamp_ms : p->t_ms;
-    struct gs_error *err = tsdb_append_set(p->in->db, set, t, s->value);
+    struct gs_error *err = ring_append_set(p->in->db, set, t, s->value);
     // A repeated timestamp (a target that exports its own) is no failure of the scrape.
     bool refused = err && gs_error_code(err) != GS_ECONFLICT;
     if (!refused && !s->has_timestamp)
@@ -143,7 +143,7 @@ static bool count_only(void *arg, const struct metrics_sample *s)
 
 static void end_series(struct ingest *in, const struct known *k, int64_t t_ms)
 {
-    gs_error_free(tsdb_append_set(in->db, k->labels, t_ms, tsdb_stale_marker()));
+    gs_error_free(ring_append_set(in->db, k->labels, t_ms, ring_stale_marker()));
 }
 
 // Ends what the current generation did not renew. Collects first: the map must not change
@@ -203,5 +203,5 @@ void ingest_own(struct ingest *in, const char *name, int64_t t_ms, double value)
     labels[0] = (struct metrics_label){GS_SLICE("__name__"), gs_slice_of(name)};
     for (size_t i = 0; i < n; i++)
         labels[i + 1] = *metrics_labels_at(in->target, i);
-    gs_error_free(tsdb_append(in->db, labels, n + 1, t_ms, value));
+    gs_error_free(ring_append(in->db, labels, n + 1, t_ms, value));
 }

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "metrics/parse.h"
-#include "tsdb/tsdb.h"
+#include "tsdb/ring.h"
 
 struct ingest; // what is remembered of a target between scrapes
 
-struct ingest *ingest_new(struct tsdb *db, const struct metrics_label *target_labels, size_t n,
+struct ingest *ingest_new(struct ring *db, const struct metrics_label *target_labels, size_t n,
                           bool honor_labels);
 void ingest_free(struct ingest *in); // without marking anything stale
 

@@ -11,7 +11,7 @@
 
 struct fixture {
     uv_loop_t loop;
-    struct tsdb *db;
+    struct ring *db;
     struct engine_scraper *scraper;
     struct http_server *server;
     char *url;
@@ -47,7 +47,7 @@ static int set_up(void **state)
     struct fixture *f = gs_alloc(sizeof(*f));
     const struct http_server_config cfg = {.address = "127.0.0.1"};
     uv_loop_init(&f->loop);
-    f->db = tsdb_new(NULL);
+    f->db = ring_new(NULL);
     f->scraper = engine_scraper_new(&f->loop, f->db);
     engine_scraper_on_scrape(f->scraper, on_scrape, f);
     assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
@@ -65,7 +65,7 @@ static int tear_down(void **state)
     http_server_stop(f->server);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
-    tsdb_free(f->db);
+    ring_free(f->db);
     free(f->url);
     free(f);
     return 0;
@@ -92,7 +92,7 @@ struct sample {
     double value;
 };
 
-static int on_found(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+static int on_found(void *arg, const struct metrics_labels *labels, struct ring_point p)
 {
     assert_true(gs_slice_eq_str(metrics_labels_get(labels, "job"), "test"));
     *(struct sample *)arg = (struct sample){true, p.value};
@@ -101,9 +101,9 @@ static int on_found(void *arg, const struct metrics_labels *labels, struct tsdb_
 
 static struct sample latest(struct fixture *f, const char *name)
 {
-    const struct tsdb_matcher m = {"__name__", TSDB_EQ, name};
+    const struct ring_matcher m = {"__name__", RING_EQ, name};
     struct sample s = {0};
-    tsdb_select(f->db, &m, 1, gs_unix_ms() + 1000, 300000, on_found, &s);
+    ring_select(f->db, &m, 1, gs_unix_ms() + 1000, 300000, on_found, &s);
     return s;
 }
 

@@ -21,7 +21,7 @@ static void copy(char *to, struct gs_slice s)
     to[s.len] = '\0';
 }
 
-static int on_found(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+static int on_found(void *arg, const struct metrics_labels *labels, struct ring_point p)
 {
     struct found *f = arg;
     f->n++;
@@ -31,17 +31,17 @@ static int on_found(void *arg, const struct metrics_labels *labels, struct tsdb_
     return 1;
 }
 
-static struct found look(struct tsdb *db, const char *name, int64_t t)
+static struct found look(struct ring *db, const char *name, int64_t t)
 {
-    const struct tsdb_matcher m = {"__name__", TSDB_EQ, name};
+    const struct ring_matcher m = {"__name__", RING_EQ, name};
     struct found f = {0};
-    tsdb_select(db, &m, 1, t, 300000, on_found, &f);
+    ring_select(db, &m, 1, t, 300000, on_found, &f);
     return f;
 }
 
 static void test_a_conflicting_label_becomes_exported(void **state)
 {
-    struct tsdb *db = tsdb_new(NULL);
+    struct ring *db = ring_new(NULL);
     struct ingest *in = ingest_new(db, target_labels, 2, false);
     size_t n;
     assert_ok(ingest_text(in, GS_SLICE("util{pod=\"w-0\"} 40\n"), 1000, &n));
@@ -57,12 +57,12 @@ static void test_a_conflicting_label_becomes_exported(void **state)
     assert_ok(ingest_text(in, GS_SLICE("honoured{pod=\"w-0\"} 40\n"), 3000, &n));
     assert_string_equal(look(db, "honoured", 3000).pod, "w-0");
     ingest_free(in);
-    tsdb_free(db);
+    ring_free(db);
 }
 
 static void test_a_series_that_goes_away_ends(void **state)
 {
-    struct tsdb *db = tsdb_new(NULL);
+    struct ring *db = ring_new(NULL);
     struct ingest *in = ingest_new(db, target_labels, 2, false);
     size_t n;
     assert_ok(ingest_text(in, GS_SLICE("a 1\nb 2\n"), 1000, &n));
@@ -73,12 +73,12 @@ static void test_a_series_that_goes_away_ends(void **state)
     ingest_end_all(in, 3000);
     assert_int_equal(look(db, "a", 3000).n, 0);
     ingest_free(in);
-    tsdb_free(db);
+    ring_free(db);
 }
 
 static void test_a_malformed_body_counts_for_nothing(void **state)
 {
-    struct tsdb *db = tsdb_new(NULL);
+    struct ring *db = ring_new(NULL);
     struct ingest *in = ingest_new(db, target_labels, 2, false);
     size_t n;
     assert_ok(ingest_text(in, GS_SLICE("a 1\n"), 1000, &n));
@@ -88,20 +88,20 @@ static void test_a_malformed_body_counts_for_nothing(void **state)
     ingest_own(in, "up", 2000, 0);
     assert_int_equal(look(db, "up", 2000).n, 1);
     ingest_free(in);
-    tsdb_free(db);
+    ring_free(db);
 }
 
 // The marker was refused as not newer than the sample, and the series went on.
 static void test_ending_within_the_millisecond_of_a_scrape(void **state)
 {
-    struct tsdb *db = tsdb_new(NULL);
+    struct ring *db = ring_new(NULL);
     struct ingest *in = ingest_new(db, target_labels, 2, false);
     size_t n;
     assert_ok(ingest_text(in, GS_SLICE("a 1\n"), 1000, &n));
     ingest_end_all(in, 1000);
     assert_int_equal(look(db, "a", 1001).n, 0);
     ingest_free(in);
-    tsdb_free(db);
+    ring_free(db);
 }
 
 int main(void)

@@ -208,8 +208,8 @@ static struct gs_error *start_metrics(struct up_cluster *c)
                                          .timeout_ms = 1000,
                                          .labels = labels,
                                          .n_labels = GS_ARRAY_LEN(labels)};
-    const struct tsdb_config store = {.retention_ms = RETENTION_MS};
-    c->db = tsdb_new(&store);
+    const struct ring_config store = {.retention_ms = RETENTION_MS};
+    c->db = ring_new(&store);
     c->scraper = engine_scraper_new(c->loop, c->db);
     c->adapter = adapter_new(c->db, c->cluster->pods);
     local_api_mount(c->api, "custom.metrics.k8s.io", adapter_group, adapter_handle, c->adapter);
@@ -305,7 +305,7 @@ void up_cluster_free(struct up_cluster *c)
     http_client_free(c->http);
     local_api_free(c->api);
     adapter_free(c->adapter);
-    tsdb_free(c->db);
+    ring_free(c->db);
     up_pki_finish(&c->pki);
     up_devices_finish(&c->devices);
     for (size_t i = 0; i < c->n_images; i++)

@@ -37,7 +37,7 @@ struct up_cluster {
     struct local_scheduler *scheduler;
     struct local_services *services;
     struct local_kubelet *kubelet;
-    struct tsdb *db;
+    struct ring *db;
     struct engine_scraper *scraper;
     struct adapter *adapter;
     struct hpa_controller *hpa;

@@ -50,7 +50,7 @@ static void add_pod(struct gpu_row *r, const struct metrics_labels *labels)
     gs_buf_addf(&r->pods, "%s%s", r->pods.len ? " " : "", pod);
 }
 
-static int on_value(void *arg, const struct metrics_labels *labels, struct tsdb_point p)
+static int on_value(void *arg, const struct metrics_labels *labels, struct ring_point p)
 {
     struct gpu_rows *rows = arg;
     struct gpu_row *r = row_of(rows, labels);
@@ -77,16 +77,16 @@ static int compare_rows(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void collect(const struct tsdb *db, int64_t now_ms, struct gpu_rows *ret)
+static void collect(const struct ring *db, int64_t now_ms, struct gpu_rows *ret)
 {
     static const char *const metrics[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
                                           "DCGM_FI_DEV_FB_FREE", "DCGM_CUSTOM_PROCESS_MEM_USED",
                                           "gpuscale_exporter_gpu_lost"};
     *ret = (struct gpu_rows){0};
     for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++) {
-        const struct tsdb_matcher m = {"__name__", TSDB_EQ, metrics[i]};
+        const struct ring_matcher m = {"__name__", RING_EQ, metrics[i]};
         ret->metric = metrics[i];
-        tsdb_select(db, &m, 1, now_ms, LOOKBACK_MS, on_value, ret);
+        ring_select(db, &m, 1, now_ms, LOOKBACK_MS, on_value, ret);
     }
     qsort(ret->items, ret->len, sizeof(ret->items[0]), compare_rows);
 }
@@ -97,7 +97,7 @@ static void rows_finish(struct gpu_rows *rows)
         gs_buf_finish(&rows->items[i].pods);
 }
 
-double up_status_gpu_percent(const struct tsdb *db, int64_t now_ms)
+double up_status_gpu_percent(const struct ring *db, int64_t now_ms)
 {
     struct gpu_rows rows;
     collect(db, now_ms, &rows);
@@ -191,7 +191,7 @@ void up_status_render(const struct up_status_source *s, int64_t now_ms, struct g
                 s->headline);
     if (!rows.len)
         gs_buf_addf(out, "  GPUs: %s\n",
-                    tsdb_series_count(s->db) ? "the exporter gives no data at present"
+                    ring_series_count(s->db) ? "the exporter gives no data at present"
                                              : "no sample yet");
     for (size_t i = 0; i < rows.len; i++)
         add_gpu(out, &rows.items[i], s->colour);

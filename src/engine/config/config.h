@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// prometheus.yml: https://prometheus.io/docs/prometheus/latest/configuration/configuration/.
+// Parsed whole or refused with file:line; unknown keys are errors, as in Prometheus. Immutable;
+// everything in it lives as long as the config.
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "codec/json.h"
+#include "metrics/labels.h"
+#include "tsdb/matcher.h"
+
+#include <stdint.h>
+
+struct engine_secret_file_or_text {
+    const char *text, *file; // at most one; a file is read again for each use
+};
+
+// How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write.
+struct engine_http {
+    const char *basic_user;
+    const char *basic_user_file;
+    struct engine_secret_file_or_text basic_password;
+    const char *auth_type; // "Bearer"
+    struct engine_secret_file_or_text auth_credentials;
+    const char *ca_file, *cert_file, *key_file, *server_name;
+    struct engine_secret_file_or_text ca, cert, key;
+    bool insecure_skip_verify;
+    const char *proxy_url;
+    bool follow_redirects, enable_http2;
+};
+
+enum engine_relabel_action {
+    RELABEL_REPLACE,
+    RELABEL_KEEP,
+    RELABEL_DROP,
+    RELABEL_KEEPEQUAL,
+    RELABEL_DROPEQUAL,
+    RELABEL_HASHMOD,
+    RELABEL_LABELMAP,
+    RELABEL_LABELDROP,
+    RELABEL_LABELKEEP,
+    RELABEL_LOWERCASE,
+    RELABEL_UPPERCASE,
+};
+
+struct engine_relabel {
+    const char *const *source_labels;
+    size_t n_source_labels;
+    const char *separator, *target_label, *replacement;
+    struct tsdb_regex *regex;
+    uint64_t modulus;
+    enum engine_relabel_action action;
+};
+
+struct engine_relabels {
+    const struct engine_relabel *items;
+    size_t n;
+};
+
+struct engine_static_group {
+    const char *const *targets;
+    size_t n_targets;
+    const struct metrics_label *labels;
+    size_t n_labels;
+};
+
+enum engine_sd_role { SD_NODE, SD_POD, SD_SERVICE, SD_ENDPOINTS, SD_ENDPOINTSLICE, SD_INGRESS };
+
+struct engine_kubernetes_sd {
+    enum engine_sd_role role;
+    const char *api_server, *kubeconfig_file; // both NULL: the cluster that the engine runs in
+    struct engine_http http;
+    bool own_namespace;
+    const char *const *namespaces;
+    size_t n_namespaces;
+    const char *label_selector, *field_selector; // of the role's objects
+    bool attach_node;
+};
+
+struct engine_file_sd {
+    const char *const *files; // globs, absolute
+    size_t n_files;
+    int64_t refresh_ms;
+};
+
+struct engine_scrape_config {
+    const char *job_name;
+    int64_t interval_ms, timeout_ms;
+    const char *metrics_path, *scheme;
+    bool honor_labels, honor_timestamps, enable_compression;
+    const struct metrics_label *params; // repeated names: several values
+    size_t n_params;
+    struct engine_http http;
+    const struct engine_static_group *statics;
+    size_t n_statics;
+    const struct engine_file_sd *files;
+    size_t n_files;
+    const struct engine_kubernetes_sd *kubernetes;
+    size_t n_kubernetes;
+    struct engine_relabels relabel, metric_relabel;
+    size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
+        label_value_length_limit; // 0: none
+};
+
+struct engine_alertmanager_config {
+    const char *scheme, *path_prefix;
+    int64_t timeout_ms;
+    struct engine_http http;
+    const struct engine_static_group *statics;
+    size_t n_statics;
+    const struct engine_file_sd *files;
+    size_t n_files;
+    const struct engine_kubernetes_sd *kubernetes;
+    size_t n_kubernetes;
+    struct engine_relabels relabel, alert_relabel;
+};
+
+struct engine_remote_write_config {
+    const char *url, *name;
+    int64_t timeout_ms;
+    struct engine_http http;
+    const struct metrics_label *headers;
+    size_t n_headers;
+    struct engine_relabels write_relabel;
+    size_t capacity, max_samples_per_send;                     // Prometheus' defaults: 10000, 2000
+    int64_t batch_deadline_ms, min_backoff_ms, max_backoff_ms; // 5 s, 30 ms, 5 s
+};
+
+struct engine_config {
+    const char *path;  // of the file; NULL: from text
+    const char *text;  // as read (secrets inside)
+    const char *shown; // for /api/v1/status/config: secrets are <secret>
+    int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms;
+    const struct metrics_label *external_labels; // sorted
+    size_t n_external_labels;
+    const char *const *rule_files; // globs, absolute
+    size_t n_rule_files;
+    const struct engine_scrape_config *scrapes;
+    size_t n_scrapes;
+    const struct engine_alertmanager_config *alertmanagers;
+    size_t n_alertmanagers;
+    struct engine_relabels alert_relabel;
+    const struct engine_remote_write_config *remote_writes;
+    size_t n_remote_writes;
+    // Keys that Prometheus knows and this engine does not act on ("tracing", "ec2_sd_configs"): one
+    // line each, for a warning. They never make the load fail unless nothing else is left of them.
+    const char *const *ignored;
+    size_t n_ignored;
+    void *own; // private
+};
+
+struct gs_error *engine_config_load(const char *path, struct engine_config **ret);
+struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
+                                     struct engine_config **ret);
+void engine_config_free(struct engine_config *c);
+GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
+
+// A list of relabel_configs (also ServiceMonitors', write_relabel_configs) from JSON. where: prefix
+// of errors.
+struct gs_error *engine_relabels_from_json(const json_t *list, const char *where,
+                                           struct gs_arena *arena, struct engine_relabels *ret);

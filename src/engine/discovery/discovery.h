@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Service discovery: providers give groups of targets, each a label set; a group replaces the
+// earlier one with the same source.
+// https://prometheus.io/docs/prometheus/latest/configuration/configuration/
+#pragma once
+
+#include "engine/config/config.h"
+#include "kube/client.h"
+
+#include <uv.h>
+
+struct sd_group {
+    const char *source;                 // "static/0", "/etc/targets.json:0", "pod/default/web-0"
+    const struct metrics_label *labels; // of the group
+    size_t n_labels;
+    const struct metrics_label *const *targets; // each with __address__
+    const size_t *n_target_labels;
+    size_t n_targets; // 0: the group is gone
+};
+
+// Groups are borrowed during the call. Called from the loop, never from inside sd_*_new.
+typedef void (*sd_update_fn)(void *arg, const struct sd_group *groups, size_t n);
+
+struct sd_files;
+struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
+                              void *arg);
+void sd_files_free(struct sd_files *s);
+
+// Caches are shared by all providers of one hub (one list+watch per resource and namespace).
+struct sd_kubernetes_hub;
+struct sd_kubernetes_hub *sd_kubernetes_hub_new(uv_loop_t *loop, struct kube_client *own_cluster);
+void sd_kubernetes_hub_free(struct sd_kubernetes_hub *h);
+
+struct sd_kubernetes;
+struct gs_error *sd_kubernetes_new(struct sd_kubernetes_hub *hub,
+                                   const struct engine_kubernetes_sd *cfg, sd_update_fn fn,
+                                   void *arg, struct sd_kubernetes **ret);
+void sd_kubernetes_free(struct sd_kubernetes *s);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// remote_write 1.0 out: https://prometheus.io/docs/specs/prw/remote_write_spec/. Reads what the
+// store got since the last send (no second copy of samples while the receiver is away), snappy,
+// retries with back-off, Retry-After honoured; 4xx other than 429 drops the batch and counts it.
+#pragma once
+
+#include "engine/config/config.h"
+#include "tsdb/tsdb.h"
+
+#include <uv.h>
+
+struct remote_write;
+struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
+                                      const struct engine_remote_write_config *cfg,
+                                      const struct metrics_label *external_labels, size_t n);
+void remote_write_free(struct remote_write *w);
+void remote_write_metrics(const struct remote_write *w, struct gs_buf *out);

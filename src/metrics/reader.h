@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expositions, read line by line: Prometheus text 0.0.4 and OpenMetrics 1.0. The fast path gives of
+// a sample line only its identity (the raw bytes of name and labels), a hash of it and the value;
+// who has seen the identity before needs no more. Nothing is allocated per sample.
+#pragma once
+
+#include "base/error.h"
+#include "metrics/parse.h"
+
+enum metrics_format {
+    METRICS_TEXT,        // text/plain; version=0.0.4 (and 1.0.0: quoted UTF-8 names)
+    METRICS_OPENMETRICS, // application/openmetrics-text; version=1.0.0: ends with # EOF
+};
+
+// From a Content-Type header; METRICS_TEXT when it is absent or another text type.
+// GS_EPROTO for what is no text exposition (protobuf, html).
+struct gs_error *metrics_format_of(const char *content_type, enum metrics_format *ret);
+// The Accept header that a scraper sends.
+extern const char *const metrics_accept;
+
+struct metrics_line {
+    struct gs_slice identity; // raw bytes: name and label part, as written
+    uint64_t hash;            // of identity
+    double value;
+    int64_t timestamp_ms;
+    bool has_timestamp;
+    bool has_exemplar; // OpenMetrics; passed over
+    size_t number;     // 1-based line
+};
+
+struct metrics_metadata {
+    struct gs_slice family, help, unit; // raw help (unescape on use)
+    enum metrics_type type;
+    const char *type_name; // "gauge", "unknown" …
+};
+
+struct metrics_reader;
+
+struct metrics_reader *metrics_reader_new(void); // reusable: keeps its scratch memory
+void metrics_reader_free(struct metrics_reader *r);
+// Starts over on a text (borrowed until the next start). limits NULL: the defaults.
+void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
+                          const struct metrics_limits *limits);
+// NULL with *ret_more false at the end of the text. A malformed line: GS_EINVAL "line 12, column 7:
+// …". The value, the braces and the quotes are checked here; names and escapes only by
+// metrics_reader_labels (an identity seen before was checked then).
+struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
+                                     bool *ret_more);
+// The labels of the current line, __name__ first, unescaped; valid until the next call. Names and
+// values must be UTF-8; duplicates refused; max_labels and the length limits apply.
+struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
+                                       const struct metrics_label **ret, size_t *ret_n);
+// Called by _next for each family's # HELP, # TYPE, # UNIT. NULL: none.
+void metrics_reader_on_metadata(struct metrics_reader *r,
+                                void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parsed form of a PromQL expression (Prometheus 3:
+// https://prometheus.io/docs/prometheus/latest/querying/basics/). Immutable after the parse; every
+// node knows its bytes in the text and its type.
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "tsdb/matcher.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum promql_type { PROMQL_NONE, PROMQL_SCALAR, PROMQL_VECTOR, PROMQL_MATRIX, PROMQL_STRING };
+const char *
+promql_type_name(enum promql_type t); // "scalar", "instant vector", "range vector", "string"
+
+enum promql_kind {
+    PROMQL_NUMBER,
+    PROMQL_STRING_LITERAL,
+    PROMQL_SELECTOR, // vector selector, or matrix selector when range_ms > 0
+    PROMQL_SUBQUERY,
+    PROMQL_PAREN,
+    PROMQL_UNARY,
+    PROMQL_BINARY,
+    PROMQL_AGGREGATE,
+    PROMQL_CALL,
+};
+
+enum promql_op {
+    PROMQL_ADD,
+    PROMQL_SUB,
+    PROMQL_MUL,
+    PROMQL_DIV,
+    PROMQL_MOD,
+    PROMQL_POW,
+    PROMQL_ATAN2,
+    PROMQL_EQL,
+    PROMQL_NEQ,
+    PROMQL_LSS,
+    PROMQL_GTR,
+    PROMQL_LTE,
+    PROMQL_GTE,
+    PROMQL_AND,
+    PROMQL_OR,
+    PROMQL_UNLESS,
+};
+const char *promql_op_text(enum promql_op op);
+
+enum promql_agg {
+    PROMQL_SUM,
+    PROMQL_AVG,
+    PROMQL_COUNT,
+    PROMQL_MIN,
+    PROMQL_MAX,
+    PROMQL_GROUP,
+    PROMQL_STDDEV,
+    PROMQL_STDVAR,
+    PROMQL_TOPK,
+    PROMQL_BOTTOMK,
+    PROMQL_COUNT_VALUES,
+    PROMQL_QUANTILE,
+};
+const char *promql_agg_name(enum promql_agg a);
+
+// offset and @ of a selector or subquery.
+struct promql_shift {
+    int64_t offset_ms; // positive: into the past
+    enum { PROMQL_AT_NONE, PROMQL_AT_TIME, PROMQL_AT_START, PROMQL_AT_END } at;
+    int64_t at_ms; // PROMQL_AT_TIME
+};
+
+enum promql_card { PROMQL_ONE_TO_ONE, PROMQL_MANY_TO_ONE, PROMQL_ONE_TO_MANY, PROMQL_MANY_TO_MANY };
+
+struct promql_names { // label names, in the order written
+    const struct gs_slice *items;
+    size_t n;
+};
+
+struct promql_function; // functions.h
+
+struct promql_node {
+    enum promql_kind kind;
+    enum promql_type type;
+    uint32_t start, end; // bytes in the text
+    // True when no part depends on the evaluation time of a step (only literals, and selectors and
+    // subqueries with an @): evaluated once for all steps.
+    bool step_invariant;
+    union {
+        double number;
+        struct gs_slice string; // unescaped, NUL-terminated
+        struct {
+            const struct tsdb_matcher *matchers; // __name__ included when given
+            size_t n_matchers;
+            struct gs_slice name; // metric name as written in front of the braces, or empty
+            int64_t range_ms;     // 0: instant
+            struct promql_shift shift;
+        } selector;
+        struct {
+            const struct promql_node *expr;
+            int64_t range_ms, step_ms; // step 0: the default step of the engine
+            struct promql_shift shift;
+        } subquery;
+        struct {
+            const struct promql_node *expr;
+            bool negative;
+        } unary; // also PROMQL_PAREN (negative unused)
+        struct {
+            const struct promql_node *lhs, *rhs;
+            enum promql_op op;
+            bool return_bool;
+            enum promql_card card; // vector with vector only
+            bool on;               // on(...) or, when false, ignoring(...)
+            bool has_matching;     // on or ignoring was written
+            struct promql_names labels, include;
+        } binary;
+        struct {
+            const struct promql_node *expr, *param; // param NULL when the operator takes none
+            enum promql_agg op;
+            bool without;
+            bool has_grouping; // by or without was written
+            struct promql_names grouping;
+        } aggregate;
+        struct {
+            const struct promql_function *fn;
+            const struct promql_node *const *args;
+            size_t n_args;
+        } call;
+    } u;
+};
+
+struct promql_expr; // a text and its tree, in one arena
+
+// Errors read as Prometheus': `1:5: parse error: unexpected character: '!'`. The text is copied.
+// Limits: 64 KiB of text, depth 200, else GS_ELIMIT.
+struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret);
+void promql_expr_free(struct promql_expr *e);
+GS_DEFINE_CLEANUP(struct promql_expr *, promql_expr_free)
+const struct promql_node *promql_expr_root(const struct promql_expr *e);
+struct gs_slice promql_expr_text(const struct promql_expr *e);
+// A series selector alone: what match[] of the HTTP API takes. GS_EINVAL for anything else.
+struct gs_error *promql_parse_selector(struct gs_slice text, struct promql_expr **ret);
+// A series description of promtool's unit tests: `metric{a="b"}` into labels (with __name__), alive
+// as long as the expr.
+struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **ret);
+
+// As Prometheus prints it on one line (Expr.String()), or with line breaks as /api/v1/format_query.
+void promql_print(const struct promql_node *n, struct gs_buf *out);
+void promql_print_pretty(const struct promql_node *n, struct gs_buf *out);
+// Calls fn for every node, parents first. fn returns false to skip the children.
+void promql_walk(const struct promql_node *n, bool (*fn)(void *arg, const struct promql_node *n),
+                 void *arg);

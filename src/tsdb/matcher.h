@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label matchers: =, !=, =~, !~. Regular expressions are anchored at both ends, as in Prometheus,
+// and run by PCRE2 under match limits. A label that a series lacks has the value "".
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+enum tsdb_match { TSDB_EQ, TSDB_NEQ, TSDB_RE, TSDB_NRE };
+
+struct tsdb_regex; // compiled, immutable, counted
+
+// GS_EINVAL with PCRE2's reason and offset. Literal patterns and alternations of literals
+// ("a|b|c"), ".*", ".+", "prefix.*" are recognised and do not reach PCRE2.
+struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret);
+void tsdb_regex_free(struct tsdb_regex *r);
+bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text); // whole text
+// The capture groups of a whole match, for relabelling and label_replace: spans[2*i], spans[2*i+1]
+// are the byte range of group i (group 0 the match; -1, -1: not taken part). False: no match.
+// Expands "$1", "${1}", "${name}" and "$$" in template as Go's regexp.Expand does.
+bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
+                       struct gs_buf *ret);
+
+struct tsdb_matcher {
+    struct gs_slice name, value; // borrowed
+    enum tsdb_match op;
+    struct tsdb_regex *regex; // TSDB_RE and TSDB_NRE; borrowed
+};
+
+bool tsdb_matcher_matches(const struct tsdb_matcher *m, struct gs_slice value);

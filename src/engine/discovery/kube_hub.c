@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/discovery/kube_hub.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "kube/kubeconfig.h"
+
+#define MAX_PEM ((size_t)1 << 20)
+
+struct hub_cache {
+    char *key;
+    unsigned refs;
+    struct kube_cache *cache;
+    struct hub_cluster *cluster;
+    struct hub_cache *next;
+};
+
+struct hub_cluster {
+    char *key; // "" the engine's own
+    unsigned refs;
+    struct http_client *http; // NULL: the kube_client is borrowed
+    struct kube_client *kube;
+    struct hub_cache *caches;
+    struct sd_kubernetes_hub *hub;
+    struct hub_cluster *next;
+};
+
+struct sd_kubernetes_hub {
+    uv_loop_t *loop;
+    struct kube_client *own;
+    struct hub_cluster *clusters;
+};
+
+struct sd_kubernetes_hub *sd_kubernetes_hub_new(uv_loop_t *loop, struct kube_client *own_cluster)
+{
+    struct sd_kubernetes_hub *h = gs_alloc(sizeof(*h));
+    h->loop = loop;
+    h->own = own_cluster;
+    return h;
+}
+
+void sd_kubernetes_hub_free(struct sd_kubernetes_hub *h)
+{
+    free(h);
+}
+
+uv_loop_t *hub_loop(struct sd_kubernetes_hub *h)
+{
+    return h->loop;
+}
+
+// --- clusters ---
+
+static struct gs_error *read_pem(const char *text, const char *file, char **ret)
+{
+    if (text) {
+        *ret = gs_strdup(text);
+        return NULL;
+    }
+    if (!file)
+        return NULL;
+    struct gs_buf content = {0};
+    struct gs_error *err = gs_file_read(file, MAX_PEM, &content);
+    if (err) {
+        gs_buf_finish(&content);
+        return err;
+    }
+    *ret = gs_buf_take(&content);
+    return NULL;
+}
+
+static struct gs_error *config_of_http(const struct engine_kubernetes_sd *cfg,
+                                       struct kube_config *ret)
+{
+    const struct engine_http *h = &cfg->http;
+    ret->server = gs_strdup(cfg->api_server);
+    ret->insecure = h->insecure_skip_verify;
+    struct gs_error *err = read_pem(h->ca.text, h->ca_file, &ret->ca_pem);
+    if (!err)
+        err = read_pem(h->cert.text, h->cert_file, &ret->client_cert_pem);
+    if (!err)
+        err = read_pem(h->key.text, h->key_file, &ret->client_key_pem);
+    if (!err)
+        err = read_pem(h->auth_credentials.text, h->auth_credentials.file, &ret->token);
+    if (err || !ret->token)
+        return err;
+    struct gs_slice token = gs_slice_trim(gs_slice_of(ret->token));
+    memmove(ret->token, token.data, token.len);
+    ret->token[token.len] = '\0';
+    return NULL;
+}
+
+static struct gs_error *connect_cluster(struct hub_cluster *c,
+                                        const struct engine_kubernetes_sd *cfg)
+{
+    struct kube_config k = {0};
+    struct gs_error *err = cfg->api_server ? config_of_http(cfg, &k)
+                                           : kube_config_load(cfg->kubeconfig_file, NULL, &k);
+    if (!err) {
+        struct http_client_config http = {
+            .base_url = k.server,
+            .ca_pem = k.ca_pem,
+            .cert_pem = k.client_cert_pem,
+            .key_pem = k.client_key_pem,
+            .insecure = k.insecure,
+            .bearer_token = k.token,
+            .user_agent = "gpuscale",
+        };
+        err = http_client_new_curl(c->hub->loop, &http, &c->http);
+    }
+    kube_config_finish(&k);
+    if (err)
+        return gs_error_wrap(err, "kubernetes_sd_configs");
+    c->kube = kube_client_new(c->http);
+    return NULL;
+}
+
+static void cluster_free(struct hub_cluster *c)
+{
+    if (c->http) {
+        kube_client_free(c->kube);
+        http_client_free(c->http);
+    }
+    free(c->key);
+    free(c);
+}
+
+struct gs_error *hub_cluster_open(struct sd_kubernetes_hub *h,
+                                  const struct engine_kubernetes_sd *cfg, struct hub_cluster **ret)
+{
+    GS_AUTO_FREE char *key = gs_format("%s|%s", cfg->api_server ? cfg->api_server : "",
+                                       cfg->kubeconfig_file ? cfg->kubeconfig_file : "");
+    for (struct hub_cluster *c = h->clusters; c; c = c->next) {
+        if (gs_streq(c->key, key)) {
+            c->refs++;
+            *ret = c;
+            return NULL;
+        }
+    }
+    struct hub_cluster *c = gs_alloc(sizeof(*c));
+    c->hub = h;
+    c->key = GS_TAKE(key);
+    c->refs = 1;
+    bool own = !cfg->api_server && !cfg->kubeconfig_file && h->own;
+    struct gs_error *err = own ? NULL : connect_cluster(c, cfg);
+    if (err) {
+        cluster_free(c);
+        return err;
+    }
+    if (own)
+        c->kube = h->own;
+    c->next = h->clusters;
+    h->clusters = c;
+    *ret = c;
+    return NULL;
+}
+
+void hub_cluster_close(struct hub_cluster *c)
+{
+    if (!c || --c->refs)
+        return;
+    struct hub_cluster **link = &c->hub->clusters;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    cluster_free(c);
+}
+
+// --- caches ---
+
+struct hub_cache *hub_cache_open(struct hub_cluster *c, struct kube_gvr r, const char *ns,
+                                 const char *query)
+{
+    GS_AUTO_FREE char *key = gs_format("%s/%s?%s", r.resource, ns ? ns : "", query ? query : "");
+    for (struct hub_cache *k = c->caches; k; k = k->next) {
+        if (gs_streq(k->key, key)) {
+            k->refs++;
+            return k;
+        }
+    }
+    struct hub_cache *k = gs_alloc(sizeof(*k));
+    k->key = GS_TAKE(key);
+    k->refs = 1;
+    k->cluster = c;
+    k->cache = kube_cache_new(c->hub->loop, c->kube, r, ns, query);
+    k->next = c->caches;
+    c->caches = k;
+    kube_cache_start(k->cache);
+    return k;
+}
+
+void hub_cache_close(struct hub_cache *k)
+{
+    if (!k || --k->refs)
+        return;
+    struct hub_cache **link = &k->cluster->caches;
+    while (*link != k)
+        link = &(*link)->next;
+    *link = k->next;
+    kube_cache_free(k->cache);
+    free(k->key);
+    free(k);
+}
+
+struct kube_cache *hub_cache_get(struct hub_cache *c)
+{
+    return c->cache;
+}

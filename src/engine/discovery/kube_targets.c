@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/discovery/kube_targets.h"
+
+#include "base/mem.h"
+#include "engine/discovery/kube_labels.h"
+#include "kube/object.h"
+
+#define META "__meta_kubernetes_"
+
+struct target {
+    struct sd_labels labels;
+    struct target *next;
+};
+
+// A container port that some endpoint of the group has covered already.
+struct covered {
+    const json_t *pod;
+    int64_t port;
+    struct covered *next;
+};
+
+struct build {
+    const struct sd_kube_lookup *lookup;
+    struct gs_arena *arena;
+    struct sd_labels labels; // of the group
+    struct target *first, **last;
+    size_t n_targets;
+    struct covered *covered; // in reverse order of the endpoints
+};
+
+struct kube_gvr sd_kube_resource(enum engine_sd_role role)
+{
+    switch (role) {
+    case SD_NODE:
+        return KUBE_NODES;
+    case SD_POD:
+        return KUBE_PODS;
+    case SD_SERVICE:
+        return KUBE_SERVICES;
+    case SD_ENDPOINTS:
+        return KUBE_ENDPOINTS;
+    case SD_ENDPOINTSLICE:
+        return (struct kube_gvr){"discovery.k8s.io", "v1", "endpointslices"};
+    case SD_INGRESS:
+        break;
+    }
+    return (struct kube_gvr){"networking.k8s.io", "v1", "ingresses"};
+}
+
+static struct sd_labels *add_target(struct build *b, const char *address)
+{
+    struct target *t = gs_arena_alloc(b->arena, sizeof(*t));
+    t->labels.arena = b->arena;
+    *b->last = t;
+    b->last = &t->next;
+    b->n_targets++;
+    sd_labels_add(&t->labels, "__address__", address);
+    return &t->labels;
+}
+
+static const char *bool_text(const json_t *v)
+{
+    return json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") : NULL;
+}
+
+static void add_int(struct sd_labels *l, const char *name, int64_t v)
+{
+    sd_labels_addf(l, name, "%lld", (long long)v);
+}
+
+static void attach_node(const struct build *b, struct sd_labels *l, const char *name)
+{
+    const json_t *node =
+        b->lookup->attach_node && name ? b->lookup->node(b->lookup->arg, name) : NULL;
+    if (node)
+        sd_labels_add_meta(l, "node", node);
+}
+
+// --- pods ---
+
+static const char *pod_ready(const json_t *pod)
+{
+    const json_t *c = kube_condition(pod, "Ready");
+    const char *status = c ? gs_json_str(c, "status", NULL) : NULL;
+    if (gs_streq(status, "True"))
+        return "true";
+    return gs_streq(status, "False") ? "false" : "unknown";
+}
+
+static void add_pod_labels(struct sd_labels *l, const json_t *pod)
+{
+    sd_labels_add(l, META "pod_ip", gs_json_str(pod, "status", "podIP", NULL));
+    sd_labels_add(l, META "pod_ready", pod_ready(pod));
+    sd_labels_add(l, META "pod_phase", gs_json_str(pod, "status", "phase", NULL));
+    sd_labels_add(l, META "pod_node_name", gs_json_str(pod, "spec", "nodeName", NULL));
+    sd_labels_add(l, META "pod_host_ip", gs_json_str(pod, "status", "hostIP", NULL));
+    sd_labels_add(l, META "pod_uid", kube_uid(pod));
+    sd_labels_add_meta(l, "pod", pod);
+    const json_t *owner = kube_controller_ref(pod);
+    if (owner) {
+        sd_labels_add(l, META "pod_controller_kind", gs_json_str(owner, "kind", NULL));
+        sd_labels_add(l, META "pod_controller_name", gs_json_str(owner, "name", NULL));
+    }
+}
+
+// Both lists of a pod's containers, in order. *i starts at 0.
+static const json_t *next_container(const json_t *pod, size_t *i, bool *ret_init)
+{
+    const json_t *containers = gs_json_get(pod, "spec", "containers", NULL);
+    size_t n = json_array_size(containers), at = (*i)++;
+    *ret_init = at >= n;
+    return at < n ? json_array_get(containers, at)
+                  : json_array_get(gs_json_get(pod, "spec", "initContainers", NULL), at - n);
+}
+
+static const char *container_id(const json_t *pod, const char *name, bool init)
+{
+    const json_t *all = gs_json_get(pod, "status",
+                                    init ? "initContainerStatuses" : "containerStatuses", NULL),
+                 *s;
+    size_t i;
+    json_array_foreach ((json_t *)all, i, s) {
+        if (gs_streq(gs_json_str(s, "name", NULL), name))
+            return gs_json_str(s, "containerID", NULL);
+    }
+    return NULL;
+}
+
+static void add_container(struct sd_labels *l, const json_t *container, bool init)
+{
+    sd_labels_add(l, META "pod_container_name", gs_json_str(container, "name", NULL));
+    sd_labels_add(l, META "pod_container_image", gs_json_str(container, "image", NULL));
+    sd_labels_add(l, META "pod_container_init", init ? "true" : "false");
+}
+
+static int64_t container_port(const json_t *port)
+{
+    return gs_json_int(port, 0, "containerPort", NULL);
+}
+
+static void add_port(struct sd_labels *l, const json_t *port, const char *protocol)
+{
+    sd_labels_add(l, META "pod_container_port_name", gs_json_str(port, "name", NULL));
+    add_int(l, META "pod_container_port_number", container_port(port));
+    sd_labels_add(l, META "pod_container_port_protocol", protocol);
+}
+
+static void build_pod(struct build *b, const json_t *pod)
+{
+    const char *ip = gs_json_str(pod, "status", "podIP", NULL);
+    if (!ip || !*ip) // starting, or evicted
+        return;
+    add_pod_labels(&b->labels, pod);
+    sd_labels_add(&b->labels, META "namespace", kube_namespace(pod));
+    attach_node(b, &b->labels, gs_json_str(pod, "spec", "nodeName", NULL));
+    const json_t *container;
+    bool init;
+    for (size_t i = 0; (container = next_container(pod, &i, &init));) {
+        const char *id = container_id(pod, gs_json_str(container, "name", NULL), init);
+        const json_t *ports = gs_json_get(container, "ports", NULL), *port;
+        if (!json_array_size(ports)) { // the user relabels a port onto the address
+            struct sd_labels *l = add_target(b, ip);
+            add_container(l, container, init);
+            sd_labels_add(l, META "pod_container_id", id);
+        }
+        size_t p;
+        json_array_foreach ((json_t *)ports, p, port) {
+            struct sd_labels *l =
+                add_target(b, sd_join_host_port(b->arena, ip, container_port(port)));
+            add_container(l, container, init);
+            sd_labels_add(l, META "pod_container_id", id);
+            add_port(l, port, gs_json_str(port, "protocol", NULL));
+        }
+    }
+}
+
+// --- endpoints and endpoint slices ---
+
+static void cover(struct build *b, const json_t *pod, int64_t port)
+{
+    struct covered *c = gs_arena_alloc(b->arena, sizeof(*c));
+    *c = (struct covered){pod, port, b->covered};
+    b->covered = c;
+}
+
+static const json_t *find_pod(const struct build *b, const json_t *ref)
+{
+    const char *name = gs_json_str(ref, "name", NULL), *ns = gs_json_str(ref, "namespace", NULL);
+    if (!gs_streq(gs_json_str(ref, "kind", NULL), "Pod") || !name || !ns)
+        return NULL;
+    return b->lookup->pod(b->lookup->arg, ns, name);
+}
+
+// The pod behind an endpoint, and its container whose port the endpoint is. port < 0: none.
+static void add_endpoint_pod(struct build *b, struct sd_labels *l, const json_t *pod, int64_t port)
+{
+    add_pod_labels(l, pod);
+    const json_t *container;
+    bool init;
+    for (size_t i = 0; port >= 0 && (container = next_container(pod, &i, &init));) {
+        const json_t *ports = gs_json_get(container, "ports", NULL), *p;
+        size_t k;
+        json_array_foreach ((json_t *)ports, k, p) {
+            if (container_port(p) != port)
+                continue;
+            add_container(l, container, init);
+            add_port(l, p, gs_json_str(p, "protocol", NULL));
+            break;
+        }
+    }
+    cover(b, pod, port);
+}
+
+static bool is_covered(const struct build *b, const json_t *pod, int64_t port)
+{
+    for (const struct covered *c = b->covered; c; c = c->next)
+        if (c->pod == pod && c->port == port)
+            return true;
+    return false;
+}
+
+// Ports of the group's pods that no endpoint has are targets too.
+static void add_uncovered_ports(struct build *b)
+{
+    for (const struct covered *c = b->covered; c; c = c->next) {
+        bool seen = false;
+        for (const struct covered *d = c->next; d && !seen; d = d->next)
+            seen = d->pod == c->pod;
+        const char *ip = gs_json_str(c->pod, "status", "podIP", NULL);
+        if (seen || !ip || !*ip)
+            continue;
+        const json_t *container;
+        bool init;
+        for (size_t i = 0; (container = next_container(c->pod, &i, &init));) {
+            const json_t *ports = gs_json_get(container, "ports", NULL), *p;
+            size_t k;
+            json_array_foreach ((json_t *)ports, k, p) {
+                int64_t port = container_port(p);
+                if (is_covered(b, c->pod, port))
+                    continue;
+                struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, ip, port));
+                add_container(l, container, init);
+                add_port(l, p, gs_json_str(p, "protocol", NULL));
+                add_pod_labels(l, c->pod);
+            }
+        }
+    }
+}
+
+static void add_service(struct build *b, const char *ns, const char *name)
+{
+    const json_t *svc = ns && name ? b->lookup->service(b->lookup->arg, ns, name) : NULL;
+    if (svc)
+        sd_labels_add_meta(&b->labels, "service", svc);
+}
+
+static void add_address(struct build *b, const json_t *addr, const json_t *port, const char *ready)
+{
+    const char *ip = gs_json_str(addr, "ip", NULL), *node = gs_json_str(addr, "nodeName", NULL);
+    const json_t *ref = gs_json_get(addr, "targetRef", NULL);
+    int64_t number = gs_json_int(port, 0, "port", NULL);
+    if (!ip)
+        return;
+    struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, ip, number));
+    sd_labels_add(l, META "endpoint_port_name", gs_json_str(port, "name", NULL));
+    sd_labels_add(l, META "endpoint_port_protocol", gs_json_str(port, "protocol", NULL));
+    sd_labels_add(l, META "endpoint_ready", ready);
+    sd_labels_add(l, META "endpoint_address_target_kind", gs_json_str(ref, "kind", NULL));
+    sd_labels_add(l, META "endpoint_address_target_name", gs_json_str(ref, "name", NULL));
+    sd_labels_add(l, META "endpoint_node_name", node);
+    sd_labels_add(l, META "endpoint_hostname", gs_json_str(addr, "hostname", NULL));
+    if (!node && gs_streq(gs_json_str(ref, "kind", NULL), "Node"))
+        node = gs_json_str(ref, "name", NULL);
+    attach_node(b, l, node);
+    const json_t *pod = find_pod(b, ref);
+    if (pod)
+        add_endpoint_pod(b, l, pod, number);
+}
+
+static void build_endpoints(struct build *b, const json_t *obj)
+{
+    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    add_service(b, kube_namespace(obj), kube_name(obj));
+    sd_labels_add_meta(&b->labels, "endpoints", obj);
+    const json_t *subset, *port, *addr;
+    size_t i, p, a;
+    json_array_foreach (gs_json_get(obj, "subsets", NULL), i, subset) {
+        json_array_foreach (gs_json_get(subset, "ports", NULL), p, port) {
+            json_array_foreach (gs_json_get(subset, "addresses", NULL), a, addr) {
+                add_address(b, addr, port, "true");
+            }
+            json_array_foreach (gs_json_get(subset, "notReadyAddresses", NULL), a, addr) {
+                add_address(b, addr, port, "false");
+            }
+        }
+    }
+    add_uncovered_ports(b);
+}
+
+static void add_slice_conditions(struct sd_labels *l, const json_t *ep)
+{
+    const json_t *c = gs_json_get(ep, "conditions", NULL);
+    sd_labels_add(l, META "endpointslice_endpoint_conditions_ready",
+                  bool_text(json_object_get(c, "ready")));
+    sd_labels_add(l, META "endpointslice_endpoint_conditions_serving",
+                  bool_text(json_object_get(c, "serving")));
+    sd_labels_add(l, META "endpointslice_endpoint_conditions_terminating",
+                  bool_text(json_object_get(c, "terminating")));
+}
+
+static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *port,
+                               const char *address)
+{
+    const json_t *number = json_object_get(port, "port"), *ref = json_object_get(ep, "targetRef");
+    bool has_port = json_is_integer(number);
+    int64_t value = has_port ? (int64_t)json_integer_value(number) : -1;
+    const char *node = gs_json_str(ep, "nodeName", NULL);
+    struct sd_labels *l =
+        add_target(b, has_port ? sd_join_host_port(b->arena, address, value) : address);
+    sd_labels_add(l, META "endpointslice_port_name", gs_json_str(port, "name", NULL));
+    sd_labels_add(l, META "endpointslice_port_protocol", gs_json_str(port, "protocol", NULL));
+    if (has_port)
+        add_int(l, META "endpointslice_port", value);
+    sd_labels_add(l, META "endpointslice_port_app_protocol",
+                  gs_json_str(port, "appProtocol", NULL));
+    add_slice_conditions(l, ep);
+    sd_labels_add(l, META "endpointslice_endpoint_hostname", gs_json_str(ep, "hostname", NULL));
+    sd_labels_add(l, META "endpointslice_address_target_kind", gs_json_str(ref, "kind", NULL));
+    sd_labels_add(l, META "endpointslice_address_target_name", gs_json_str(ref, "name", NULL));
+    sd_labels_add(l, META "endpointslice_endpoint_node_name", node);
+    sd_labels_add(l, META "endpointslice_endpoint_zone", gs_json_str(ep, "zone", NULL));
+    bool is_node = gs_streq(gs_json_str(ref, "kind", NULL), "Node");
+    attach_node(b, l, is_node ? gs_json_str(ref, "name", NULL) : node);
+    const json_t *pod = find_pod(b, ref);
+    if (pod)
+        add_endpoint_pod(b, l, pod, value);
+}
+
+static void build_endpointslice(struct build *b, const json_t *obj)
+{
+    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    sd_labels_add(&b->labels, META "endpointslice_address_type",
+                  gs_json_str(obj, "addressType", NULL));
+    sd_labels_add_meta(&b->labels, "endpointslice", obj);
+    add_service(b, kube_namespace(obj), kube_label(obj, "kubernetes.io/service-name"));
+    const json_t *ep, *port, *address;
+    size_t i, p, a;
+    json_array_foreach (gs_json_get(obj, "endpoints", NULL), i, ep) {
+        json_array_foreach (gs_json_get(obj, "ports", NULL), p, port) {
+            json_array_foreach (gs_json_get(ep, "addresses", NULL), a, address) {
+                if (json_is_string(address))
+                    add_slice_endpoint(b, ep, port, json_string_value(address));
+            }
+        }
+    }
+    add_uncovered_ports(b);
+}
+
+// --- services, nodes, ingresses ---
+
+static void build_service(struct build *b, const json_t *svc)
+{
+    const char *type = gs_json_str(svc, "spec", "type", NULL);
+    bool external = gs_streq(type, "ExternalName");
+    sd_labels_add(&b->labels, META "namespace", kube_namespace(svc));
+    sd_labels_add_meta(&b->labels, "service", svc);
+    const char *host = sd_format(b->arena, "%s.%s.svc", kube_name(svc), kube_namespace(svc));
+    const json_t *port;
+    size_t i;
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
+        int64_t number = gs_json_int(port, 0, "port", NULL);
+        struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, host, number));
+        sd_labels_add(l, META "service_port_name", gs_json_str(port, "name", NULL));
+        add_int(l, META "service_port_number", number);
+        sd_labels_add(l, META "service_port_protocol", gs_json_str(port, "protocol", NULL));
+        sd_labels_add(l, META "service_type", type);
+        if (external)
+            sd_labels_add(l, META "service_external_name",
+                          gs_json_str(svc, "spec", "externalName", NULL));
+        else
+            sd_labels_add(l, META "service_cluster_ip",
+                          gs_json_str(svc, "spec", "clusterIP", NULL));
+        if (gs_streq(type, "LoadBalancer"))
+            sd_labels_add(l, META "service_loadbalancer_ip",
+                          gs_json_str(svc, "spec", "loadBalancerIP", NULL));
+    }
+}
+
+static const char *address_of_type(const json_t *node, const char *type)
+{
+    const json_t *a;
+    size_t i;
+    json_array_foreach (gs_json_get(node, "status", "addresses", NULL), i, a) {
+        if (gs_streq(gs_json_str(a, "type", NULL), type))
+            return gs_json_str(a, "address", NULL);
+    }
+    return NULL;
+}
+
+static void build_node(struct build *b, const json_t *node)
+{
+    static const char *const types[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
+                                        "ExternalDNS", "LegacyHostIP", "Hostname"};
+    sd_labels_add(&b->labels, META "node_provider_id",
+                  gs_json_str(node, "spec", "providerID", NULL));
+    sd_labels_add_meta(&b->labels, "node", node);
+    const char *host = NULL;
+    for (size_t i = 0; i < GS_ARRAY_LEN(types) && !host; i++)
+        host = address_of_type(node, types[i]);
+    if (!host)
+        return;
+    int64_t port =
+        gs_json_int(node, 0, "status", "daemonEndpoints", "kubeletEndpoint", "Port", NULL);
+    struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, host, port));
+    sd_labels_add(l, "instance", kube_name(node));
+    for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
+        sd_labels_add(l, sd_format(b->arena, META "node_address_%s", types[i]),
+                      address_of_type(node, types[i]));
+}
+
+// "*.example.org" stands for one more label in front.
+static bool host_matches(const char *pattern, const char *host)
+{
+    if (gs_streq(pattern, host))
+        return true;
+    const char *dot = host ? strchr(host, '.') : NULL;
+    return gs_starts(pattern, "*.") && dot && gs_streq(pattern + 1, dot);
+}
+
+static bool has_tls(const json_t *ingress, const char *host)
+{
+    const json_t *tls, *name;
+    size_t i, k;
+    json_array_foreach (gs_json_get(ingress, "spec", "tls", NULL), i, tls) {
+        json_array_foreach (gs_json_get(tls, "hosts", NULL), k, name) {
+            if (host_matches(json_string_value(name), host))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void add_ingress_path(struct build *b, const json_t *ingress, const char *host,
+                             const char *path)
+{
+    struct sd_labels *l = add_target(b, host);
+    sd_labels_add(l, META "ingress_scheme", has_tls(ingress, host) ? "https" : "http");
+    sd_labels_add(l, META "ingress_host", host);
+    sd_labels_add(l, META "ingress_path", path && *path ? path : "/");
+}
+
+static void build_ingress(struct build *b, const json_t *obj)
+{
+    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    sd_labels_add(&b->labels, META "ingress_class_name",
+                  gs_json_str(obj, "spec", "ingressClassName", NULL));
+    sd_labels_add_meta(&b->labels, "ingress", obj);
+    const json_t *rule, *path;
+    size_t i, p;
+    json_array_foreach (gs_json_get(obj, "spec", "rules", NULL), i, rule) {
+        const char *host = gs_json_str(rule, "host", NULL);
+        const json_t *paths = gs_json_get(rule, "http", "paths", NULL);
+        if (!json_is_object(json_object_get(rule, "http")))
+            add_ingress_path(b, obj, host, "/");
+        json_array_foreach ((json_t *)paths, p, path) {
+            add_ingress_path(b, obj, host, gs_json_str(path, "path", NULL));
+        }
+    }
+}
+
+// --- a group ---
+
+static const struct {
+    void (*build)(struct build *b, const json_t *obj);
+    const char *source; // in front of "/namespace/name"
+} roles[] = {
+    [SD_NODE] = {build_node, "node"},
+    [SD_POD] = {build_pod, "pod"},
+    [SD_SERVICE] = {build_service, "svc"},
+    [SD_ENDPOINTS] = {build_endpoints, "endpoints"},
+    [SD_ENDPOINTSLICE] = {build_endpointslice, "endpointslice"},
+    [SD_INGRESS] = {build_ingress, "ingress"},
+};
+
+void sd_kube_build(enum engine_sd_role role, const json_t *obj, const struct sd_kube_lookup *lookup,
+                   struct gs_arena *arena, struct sd_group *ret)
+{
+    struct build b = {.lookup = lookup, .arena = arena, .labels.arena = arena};
+    b.last = &b.first;
+    roles[role].build(&b, obj);
+    GS_AUTO_FREE char *key = kube_key(obj);
+    const struct metrics_label **targets =
+        gs_arena_alloc(arena, (b.n_targets + 1) * sizeof(*targets));
+    size_t *counts = gs_arena_alloc(arena, (b.n_targets + 1) * sizeof(*counts)), n = 0;
+    for (const struct target *t = b.first; t; t = t->next, n++) {
+        targets[n] = t->labels.items;
+        counts[n] = t->labels.len;
+    }
+    *ret = (struct sd_group){
+        .source = sd_format(arena, "%s/%s", roles[role].source, key),
+        .labels = b.labels.items,
+        .n_labels = b.labels.len,
+        .targets = targets,
+        .n_target_labels = counts,
+        .n_targets = n,
+    };
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kubernetes_sd_config: watches what its role needs. A change is answered soon after, together
+// with what else changed meanwhile, by building all groups again and handing on those that differ.
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "engine/discovery/kube_hub.h"
+#include "engine/discovery/kube_targets.h"
+#include "kube/object.h"
+
+#define FIRST_DELAY_MS UINT64_C(50)  // gathers what comes together
+#define NEXT_DELAY_MS  UINT64_C(500) // at most this often under constant change
+#define IN_CLUSTER_NS  "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+struct watch {
+    enum { WATCH_ROLE, WATCH_PODS, WATCH_SERVICES, WATCH_NODES } what;
+    const char *ns; // NULL: all; borrowed from the provider
+    struct hub_cache *cache;
+};
+
+struct sent { // a group that was handed on
+    uint64_t fingerprint;
+    uint64_t pass;
+};
+
+struct sd_kubernetes {
+    struct hub_cluster *cluster;
+    enum engine_sd_role role;
+    bool attach_node;
+    char **namespaces;
+    size_t n_namespaces;
+    struct watch *watches;
+    size_t n_watches, watches_cap;
+    sd_update_fn fn;
+    void *arg;
+    uv_timer_t *timer;
+    uint64_t last_pass_ms; // of the loop's clock
+    uint64_t pass;
+    struct gs_hmap *sent; // source -> struct sent
+};
+
+// --- looking up ---
+
+static const json_t *find_object(const struct sd_kubernetes *s, int what, const char *ns,
+                                 const char *name)
+{
+    for (size_t i = 0; i < s->n_watches; i++) {
+        const struct watch *w = &s->watches[i];
+        if ((int)w->what != what || (w->ns && !gs_streq(w->ns, ns)))
+            continue;
+        const json_t *obj = kube_cache_get(hub_cache_get(w->cache), ns, name);
+        if (obj)
+            return obj;
+    }
+    return NULL;
+}
+
+static const json_t *find_pod(void *arg, const char *ns, const char *name)
+{
+    return find_object(arg, WATCH_PODS, ns, name);
+}
+
+static const json_t *find_service(void *arg, const char *ns, const char *name)
+{
+    return find_object(arg, WATCH_SERVICES, ns, name);
+}
+
+static const json_t *find_node(void *arg, const char *name)
+{
+    return find_object(arg, WATCH_NODES, NULL, name);
+}
+
+// --- a pass over everything ---
+
+static uint64_t hash_labels(uint64_t seed, const struct metrics_label *l, size_t n)
+{
+    uint64_t mix[3] = {seed, n, 0};
+    seed = gs_hash(mix, sizeof(mix));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t parts[3] = {seed, gs_hash(l[i].name.data, l[i].name.len),
+                             gs_hash(l[i].value.data, l[i].value.len)};
+        seed = gs_hash(parts, sizeof(parts));
+    }
+    return seed;
+}
+
+static uint64_t fingerprint(const struct sd_group *g)
+{
+    uint64_t h = hash_labels(0, g->labels, g->n_labels);
+    for (size_t i = 0; i < g->n_targets; i++)
+        h = hash_labels(h, g->targets[i], g->n_target_labels[i]);
+    return h;
+}
+
+struct group_list {
+    struct sd_group *items;
+    size_t len, cap;
+};
+
+static void add_group(struct group_list *l, struct sd_group g)
+{
+    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
+    l->items[l->len++] = g;
+}
+
+static void build_object(struct sd_kubernetes *s, const json_t *obj, struct gs_arena *arena,
+                         struct group_list *changed)
+{
+    const struct sd_kube_lookup lookup = {find_pod, find_service, find_node, s, s->attach_node};
+    struct sd_group g;
+    sd_kube_build(s->role, obj, &lookup, arena, &g);
+    uint64_t print = fingerprint(&g);
+    struct sent *sent = gs_hmap_get_str(s->sent, g.source);
+    if (!sent) {
+        sent = gs_alloc(sizeof(*sent));
+        sent->fingerprint = ~print;
+        gs_hmap_put_str(s->sent, g.source, sent);
+    }
+    sent->pass = s->pass;
+    if (sent->fingerprint != print)
+        add_group(changed, g);
+    sent->fingerprint = print;
+}
+
+static void add_gone(struct sd_kubernetes *s, struct gs_arena *arena, struct group_list *changed)
+{
+    size_t pos = 0, first = changed->len;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(s->sent, &pos, &key, &value)) {
+        if (((struct sent *)value)->pass != s->pass) {
+            char *source = gs_arena_strndup(arena, key.data, key.len);
+            add_group(changed, (struct sd_group){.source = source});
+        }
+    }
+    for (size_t i = first; i < changed->len; i++)
+        free(gs_hmap_remove_str(s->sent, changed->items[i].source));
+}
+
+static bool all_synced(const struct sd_kubernetes *s)
+{
+    for (size_t i = 0; i < s->n_watches; i++)
+        if (!kube_cache_synced(hub_cache_get(s->watches[i].cache)))
+            return false;
+    return true;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct sd_kubernetes *s = timer->data;
+    s->last_pass_ms = uv_now(timer->loop);
+    if (!all_synced(s))
+        return; // on_synced comes back
+    s->pass++;
+    struct gs_arena arena = {0};
+    struct group_list changed = {0};
+    for (size_t i = 0; i < s->n_watches; i++) {
+        const struct watch *w = &s->watches[i];
+        const json_t *obj;
+        for (size_t pos = 0;
+             w->what == WATCH_ROLE && (obj = kube_cache_next(hub_cache_get(w->cache), &pos));)
+            build_object(s, obj, &arena, &changed);
+    }
+    add_gone(s, &arena, &changed);
+    if (changed.len)
+        s->fn(s->arg, changed.items, changed.len);
+    free(changed.items);
+    gs_arena_finish(&arena);
+}
+
+static void schedule(struct sd_kubernetes *s)
+{
+    if (uv_is_active((uv_handle_t *)s->timer))
+        return;
+    uint64_t now = uv_now(s->timer->loop), earliest = s->last_pass_ms + NEXT_DELAY_MS;
+    uint64_t delay =
+        s->last_pass_ms && earliest > now + FIRST_DELAY_MS ? earliest - now : FIRST_DELAY_MS;
+    uv_timer_start(s->timer, on_timer, delay, 0);
+}
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    (void)old_obj, (void)new_obj;
+    schedule(arg);
+}
+
+static void on_synced(void *arg)
+{
+    schedule(arg);
+}
+
+// --- the provider ---
+
+static char *selectors_query(const struct engine_kubernetes_sd *cfg)
+{
+    struct gs_buf query = {0};
+    if (cfg->label_selector) {
+        gs_buf_add_str(&query, "labelSelector=");
+        http_encode(gs_slice_of(cfg->label_selector), &query);
+    }
+    if (cfg->field_selector) {
+        gs_buf_add_str(&query, query.len ? "&fieldSelector=" : "fieldSelector=");
+        http_encode(gs_slice_of(cfg->field_selector), &query);
+    }
+    if (query.len)
+        return gs_buf_take(&query);
+    gs_buf_finish(&query);
+    return NULL;
+}
+
+static void add_watch(struct sd_kubernetes *s, int what, struct kube_gvr r, const char *ns,
+                      const char *query)
+{
+    gs_grow(&s->watches, &s->watches_cap, s->n_watches, sizeof(*s->watches));
+    struct watch *w = &s->watches[s->n_watches++];
+    w->what = (__typeof__(w->what))what;
+    w->ns = ns;
+    w->cache = hub_cache_open(s->cluster, r, ns, query);
+}
+
+static void add_watches(struct sd_kubernetes *s, const char *query)
+{
+    bool endpoints = s->role == SD_ENDPOINTS || s->role == SD_ENDPOINTSLICE;
+    bool cluster_wide = s->role == SD_NODE;
+    size_t n = s->n_namespaces && !cluster_wide ? s->n_namespaces : 1;
+    for (size_t i = 0; i < n; i++) {
+        const char *ns = s->n_namespaces && !cluster_wide ? s->namespaces[i] : NULL;
+        add_watch(s, WATCH_ROLE, sd_kube_resource(s->role), ns, query);
+        if (!endpoints)
+            continue;
+        add_watch(s, WATCH_PODS, KUBE_PODS, ns, NULL);
+        add_watch(s, WATCH_SERVICES, KUBE_SERVICES, ns, NULL);
+    }
+    if (s->attach_node)
+        add_watch(s, WATCH_NODES, KUBE_NODES, NULL, NULL);
+}
+
+static void add_namespace(struct sd_kubernetes *s, size_t *cap, const char *ns)
+{
+    gs_grow(&s->namespaces, cap, s->n_namespaces, sizeof(*s->namespaces));
+    s->namespaces[s->n_namespaces++] = gs_strdup(ns);
+}
+
+static void take_namespaces(struct sd_kubernetes *s, const struct engine_kubernetes_sd *cfg)
+{
+    size_t cap = 0;
+    for (size_t i = 0; i < cfg->n_namespaces; i++)
+        add_namespace(s, &cap, cfg->namespaces[i]);
+    if (!cfg->own_namespace)
+        return;
+    GS_AUTO_BUF struct gs_buf own = {0};
+    struct gs_error *err = gs_file_read(IN_CLUSTER_NS, 256, &own);
+    add_namespace(s, &cap, err || !own.len ? "default" : own.data);
+    gs_error_free(err);
+}
+
+struct gs_error *sd_kubernetes_new(struct sd_kubernetes_hub *hub,
+                                   const struct engine_kubernetes_sd *cfg, sd_update_fn fn,
+                                   void *arg, struct sd_kubernetes **ret)
+{
+    struct hub_cluster *cluster;
+    struct gs_error *err = hub_cluster_open(hub, cfg, &cluster);
+    if (err)
+        return err;
+    struct sd_kubernetes *s = gs_alloc(sizeof(*s));
+    s->cluster = cluster;
+    s->role = cfg->role;
+    s->attach_node = cfg->attach_node;
+    s->fn = fn;
+    s->arg = arg;
+    s->sent = gs_hmap_new(free);
+    s->timer = gs_alloc(sizeof(*s->timer));
+    uv_timer_init(hub_loop(hub), s->timer);
+    s->timer->data = s;
+    take_namespaces(s, cfg);
+    GS_AUTO_FREE char *query = selectors_query(cfg);
+    add_watches(s, query);
+    // Shared caches may be synced already: they replay what they hold, which only sets the timer.
+    const struct kube_cache_handlers handlers = {on_change, on_synced, s};
+    for (size_t i = 0; i < s->n_watches; i++)
+        kube_cache_add_handlers(hub_cache_get(s->watches[i].cache), &handlers);
+    *ret = s;
+    return NULL;
+}
+
+static void free_timer(uv_handle_t *h)
+{
+    free(h);
+}
+
+void sd_kubernetes_free(struct sd_kubernetes *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_watches; i++) {
+        kube_cache_remove_handlers(hub_cache_get(s->watches[i].cache), s);
+        hub_cache_close(s->watches[i].cache);
+    }
+    hub_cluster_close(s->cluster);
+    uv_close((uv_handle_t *)s->timer, free_timer);
+    gs_hmap_free(s->sent);
+    for (size_t i = 0; i < s->n_namespaces; i++)
+        free(s->namespaces[i]);
+    free(s->namespaces);
+    free(s->watches);
+    free(s);
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubernetes_sd_configs against a scripted API: the groups that come out, as lines of text.
+#include "engine/discovery/discovery.h"
+
+#include "../kube/loop.h"
+#include "base/mem.h"
+#include "net/http_client.h"
+
+#define MAX_STREAMS 16
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *http;
+    struct kube_client *client;
+    struct sd_kubernetes_hub *hub;
+    struct sd_kubernetes *sd;
+    const char *pods, *services, *endpoints, *slices, *nodes; // items of the lists
+    struct http_stream *pod_stream;
+    struct gs_buf heard;
+    int updates;
+};
+
+static void stream_closed(void *arg)
+{
+    struct fixture *f = arg;
+    f->pod_stream = NULL;
+}
+
+static void other_closed(void *arg)
+{
+    (void)arg;
+}
+
+static const char *items_of(const struct fixture *f, const char *path)
+{
+    if (strstr(path, "/pods"))
+        return f->pods;
+    if (strstr(path, "/services"))
+        return f->services;
+    if (strstr(path, "/endpointslices"))
+        return f->slices;
+    return strstr(path, "/endpoints") ? f->endpoints : f->nodes;
+}
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    const char *items = items_of(f, http_path(x));
+    if (!http_query(x, "watch")) {
+        GS_AUTO_FREE char *list = gs_format("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":"
+                                            "{\"resourceVersion\":\"1\"},\"items\":[%s]}",
+                                            items ? items : "");
+        http_reply(x, 200, "application/json", gs_slice_of(list));
+    } else if (strstr(http_path(x), "/pods")) {
+        f->pod_stream = http_reply_stream(x, 200, "application/json", stream_closed, f);
+    } else {
+        http_reply_stream(x, 200, "application/json", other_closed, f);
+    }
+}
+
+// The last one of a name counts.
+static const struct metrics_label *find(const struct metrics_label *l, size_t n, const char *name)
+{
+    while (n-- > 0)
+        if (gs_slice_eq_str(l[n].name, name))
+            return &l[n];
+    return NULL;
+}
+
+// "source[group labels]{target}{target}" of the labels that the test asks for.
+static const char *const shown[] = {
+    "__address__",
+    "instance",
+    "__meta_kubernetes_namespace",
+    "__meta_kubernetes_service_name",
+    "__meta_kubernetes_service_label_app_name",
+    "__meta_kubernetes_endpoint_ready",
+    "__meta_kubernetes_endpointslice_endpoint_conditions_ready",
+    "__meta_kubernetes_endpointslice_port",
+    "__meta_kubernetes_pod_name",
+    "__meta_kubernetes_pod_node_name",
+    "__meta_kubernetes_pod_container_name",
+    "__meta_kubernetes_pod_container_port_name",
+    "__meta_kubernetes_pod_controller_kind",
+    "__meta_kubernetes_pod_ready",
+    "__meta_kubernetes_pod_labelpresent_team",
+    "__meta_kubernetes_node_label_zone",
+    "__meta_kubernetes_node_address_Hostname",
+};
+
+static void show(struct gs_buf *out, const struct metrics_label *l, size_t n)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(shown); i++) {
+        const struct metrics_label *found = find(l, n, shown[i]);
+        const char *prefix = "__meta_kubernetes_";
+        const char *name = gs_starts(shown[i], prefix) ? shown[i] + strlen(prefix) : shown[i];
+        if (found)
+            gs_buf_addf(out, " %s=" GS_SLICE_FMT, name, GS_SLICE_ARG(found->value));
+    }
+}
+
+static void on_update(void *arg, const struct sd_group *groups, size_t n)
+{
+    struct fixture *f = arg;
+    f->updates++;
+    gs_buf_clear(&f->heard);
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_addf(&f->heard, "%s[", groups[i].source);
+        show(&f->heard, groups[i].labels, groups[i].n_labels);
+        gs_buf_add_str(&f->heard, " ]\n");
+        for (size_t t = 0; t < groups[i].n_targets; t++) {
+            gs_buf_add_str(&f->heard, " ");
+            show(&f->heard, groups[i].targets[t], groups[i].n_target_labels[t]);
+            gs_buf_add_str(&f->heard, "\n");
+        }
+    }
+}
+
+static void start(struct fixture *f, const struct engine_kubernetes_sd *cfg)
+{
+    uv_loop_init(&f->loop);
+    f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
+    f->client = kube_client_new(f->http);
+    f->hub = sd_kubernetes_hub_new(&f->loop, f->client);
+    assert_ok(sd_kubernetes_new(f->hub, cfg, on_update, f, &f->sd));
+}
+
+static void finish(struct fixture *f)
+{
+    sd_kubernetes_free(f->sd);
+    sd_kubernetes_hub_free(f->hub);
+    kube_client_free(f->client);
+    http_client_free(f->http);
+    gs_buf_finish(&f->heard);
+    loop_finish(&f->loop);
+}
+
+#define POD(version, ready)                                                                        \
+    "{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":"     \
+    "\"" version "\",\"labels\":{\"team\":\"\"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\","    \
+    "\"name\":\"web\",\"controller\":true}]},\"spec\":{\"nodeName\":\"a\",\"containers\":["        \
+    "{\"name\":\"app\",\"image\":\"i\",\"ports\":[{\"name\":\"http\",\"containerPort\":80,"        \
+    "\"protocol\":\"TCP\"},{\"name\":\"metrics\",\"containerPort\":9400}]},{\"name\":\"side\"}]}," \
+    "\"status\":{\"podIP\":\"10.0.0.1\",\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\"" \
+    ",\"status\":\"" ready "\"}]}}"
+#define NODE                                                                                       \
+    "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\",\"labels\":{\"zone\":\"z1\"}},"       \
+    "\"status\":{\"addresses\":[{\"type\":\"Hostname\",\"address\":\"a.local\"},{\"type\":"        \
+    "\"InternalIP\",\"address\":\"192.0.2.1\"}],\"daemonEndpoints\":{\"kubeletEndpoint\":"         \
+    "{\"Port\":10250}}}}"
+#define SERVICE                                                                                    \
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":\"1\",\"labels\":"    \
+    "{\"app.name\":\"web\"}},\"spec\":{\"ports\":[{\"port\":80}]}}"
+#define TARGET_REF "\"targetRef\":{\"kind\":\"Pod\",\"name\":\"web-0\",\"namespace\":\"n\"}"
+
+static void pods_become_a_target_for_each_container_port(void **state)
+{
+    struct fixture f = {.pods = POD("1", "True"), .nodes = NODE};
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD, .attach_node = true});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(
+        f.heard.data,
+        "pod/n/web-0[ namespace=n pod_name=web-0 pod_node_name=a pod_controller_kind=ReplicaSet"
+        " pod_ready=true pod_labelpresent_team=true node_label_zone=z1 ]\n"
+        "  __address__=10.0.0.1:80 pod_container_name=app pod_container_port_name=http\n"
+        "  __address__=10.0.0.1:9400 pod_container_name=app pod_container_port_name=metrics\n"
+        "  __address__=10.0.0.1 pod_container_name=side\n");
+    finish(&f);
+    (void)state;
+}
+
+static void a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **state)
+{
+    struct fixture f = {.pods = POD("1", "True")};
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD});
+    loop_until(&f.loop, f.updates == 1 && f.pod_stream);
+    http_stream_write(f.pod_stream,
+                      GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("2", "False") "}\n"));
+    loop_until(&f.loop, f.updates == 2);
+    assert_non_null(strstr(f.heard.data, "pod_ready=false"));
+    // The same content again is no news.
+    http_stream_write(f.pod_stream,
+                      GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("3", "False") "}\n"));
+    loop_for_ms(&f.loop, 700);
+    assert_int_equal(f.updates, 2);
+    http_stream_write(f.pod_stream,
+                      GS_SLICE("{\"type\":\"DELETED\",\"object\":" POD("4", "False") "}\n"));
+    loop_until(&f.loop, f.updates == 3);
+    assert_string_equal(f.heard.data, "pod/n/web-0[ ]\n");
+    finish(&f);
+    (void)state;
+}
+
+static void endpoints_have_the_labels_of_service_and_pod(void **state)
+{
+    struct fixture f = {
+        .pods = POD("1", "True"),
+        .services = SERVICE,
+        .endpoints = "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":"
+                     "\"1\"},\"subsets\":[{\"addresses\":[{\"ip\":\"10.0.0.1\"," TARGET_REF
+                     "}],\"notReadyAddresses\":[{\"ip\":\"10.0.0.9\"}],\"ports\":[{\"name\":"
+                     "\"web\",\"port\":80}]}]}",
+    };
+    static const char *const namespaces[] = {"n"};
+    start(&f, &(struct engine_kubernetes_sd){
+                  .role = SD_ENDPOINTS, .namespaces = namespaces, .n_namespaces = 1});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(
+        f.heard.data,
+        "endpoints/n/web[ namespace=n service_name=web service_label_app_name=web ]\n"
+        "  __address__=10.0.0.1:80 endpoint_ready=true pod_name=web-0 pod_node_name=a"
+        " pod_container_name=app pod_container_port_name=http pod_controller_kind=ReplicaSet"
+        " pod_ready=true pod_labelpresent_team=true\n"
+        "  __address__=10.0.0.9:80 endpoint_ready=false\n"
+        "  __address__=10.0.0.1:9400 pod_name=web-0 pod_node_name=a pod_container_name=app"
+        " pod_container_port_name=metrics pod_controller_kind=ReplicaSet pod_ready=true"
+        " pod_labelpresent_team=true\n");
+    finish(&f);
+    (void)state;
+}
+
+static void endpoint_slices_have_conditions(void **state)
+{
+    struct fixture f = {
+        .services = SERVICE,
+        .slices = "{\"metadata\":{\"name\":\"web-x\",\"namespace\":\"n\",\"resourceVersion\":\"1\","
+                  "\"labels\":{\"kubernetes.io/service-name\":\"web\"}},\"addressType\":\"IPv6\","
+                  "\"ports\":[{\"port\":80}],\"endpoints\":[{\"addresses\":[\"fd00::1\"],"
+                  "\"conditions\":{\"ready\":false}}]}",
+    };
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_ENDPOINTSLICE});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "endpointslice/n/web-x[ namespace=n service_name=web"
+                        " service_label_app_name=web ]\n"
+                        "  __address__=[fd00::1]:80"
+                        " endpointslice_endpoint_conditions_ready=false endpointslice_port=80\n");
+    finish(&f);
+    (void)state;
+}
+
+static void nodes_are_reached_at_their_kubelet(void **state)
+{
+    struct fixture f = {.nodes = NODE};
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_NODE});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "node/a[ node_label_zone=z1 ]\n"
+                        "  __address__=192.0.2.1:10250 instance=a node_address_Hostname=a.local\n");
+    finish(&f);
+    (void)state;
+}
+
+static void services_are_reached_by_their_name(void **state)
+{
+    struct fixture f = {.services = SERVICE};
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_SERVICE});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "svc/n/web[ namespace=n service_name=web service_label_app_name=web ]\n"
+                        "  __address__=web.n.svc:80\n");
+    finish(&f);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_become_a_target_for_each_container_port),
+        cmocka_unit_test(a_change_is_told_and_the_end_of_a_pod_empties_its_group),
+        cmocka_unit_test(endpoints_have_the_labels_of_service_and_pod),
+        cmocka_unit_test(endpoint_slices_have_conditions),
+        cmocka_unit_test(nodes_are_reached_at_their_kubelet),
+        cmocka_unit_test(services_are_reached_by_their_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kubernetes objects as series with kube-state-metrics' names: what the exposition holds.
+#include "engine/state/kube_state.h"
+
+#include "../kube/loop.h"
+#include "base/mem.h"
+#include "metrics/parse.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *http;
+    struct kube_client *client;
+    struct kube_state *state;
+    const char *kind; // "/pods": which list has items
+    const char *items;
+    int status; // of lists of other kinds
+    struct http_stream *stream;
+};
+
+static void stream_closed(void *arg)
+{
+    struct fixture *f = arg;
+    f->stream = NULL;
+}
+
+static void other_closed(void *arg)
+{
+    (void)arg;
+}
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    bool mine = strstr(http_path(x), f->kind) != NULL;
+    if (!mine && f->status != 200) {
+        http_reply_text(x, f->status, "no");
+    } else if (!http_query(x, "watch")) {
+        GS_AUTO_FREE char *list = gs_format("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":"
+                                            "\"1\"},\"items\":[%s]}",
+                                            mine ? f->items : "");
+        http_reply(x, 200, "application/json", gs_slice_of(list));
+    } else if (mine) {
+        f->stream = http_reply_stream(x, 200, "application/json", stream_closed, f);
+    } else {
+        http_reply_stream(x, 200, "application/json", other_closed, f);
+    }
+}
+
+static void start(struct fixture *f, const struct kube_state_config *cfg)
+{
+    if (!f->status)
+        f->status = 200;
+    uv_loop_init(&f->loop);
+    f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
+    f->client = kube_client_new(f->http);
+    assert_ok(kube_state_new(&f->loop, f->client, cfg, &f->state));
+    loop_until(&f->loop, kube_state_ready(f->state));
+}
+
+static void finish(struct fixture *f)
+{
+    kube_state_free(f->state);
+    kube_client_free(f->client);
+    http_client_free(f->http);
+    loop_finish(&f->loop);
+}
+
+static bool accept_sample(void *arg, const struct metrics_sample *s)
+{
+    (void)s;
+    (*(size_t *)arg)++;
+    return true;
+}
+
+// The whole is a valid exposition, and it has this line.
+static void assert_line(struct fixture *f, const char *line)
+{
+    struct gs_slice text = kube_state_text(f->state);
+    size_t n = 0;
+    assert_ok(metrics_parse_text(text, NULL, accept_sample, &n));
+    GS_AUTO_FREE char *all = gs_slice_dup(text);
+    GS_AUTO_FREE char *wanted = gs_format("\n%s\n", line);
+    if (!strstr(all, wanted))
+        fail_msg("not there: %s\nin:\n%s", line, all);
+}
+
+#define POD(version, phase)                                                                        \
+    "{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":"     \
+    "\"" version "\",\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"app\":"          \
+    "\"cuda-test\",\"app.kubernetes.io/partOf\":\"x\",\"a.b\":\"1\",\"a/b\":\"2\"},"               \
+    "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"controller\":true}]},"       \
+    "\"spec\":{\"nodeName\":\"gpu-1\",\"containers\":[{\"name\":\"app\",\"resources\":{"           \
+    "\"limits\":{\"nvidia.com/gpu\":1,\"memory\":\"1Gi\"},\"requests\":{\"cpu\":\"250m\"}}}]},"    \
+    "\"status\":{\"phase\":\"" phase "\",\"podIP\":\"10.0.0.1\",\"conditions\":[{\"type\":"        \
+    "\"Ready\",\"status\":\"True\"}],\"containerStatuses\":[{\"name\":\"app\",\"ready\":true,"     \
+    "\"restartCount\":3,\"state\":{\"running\":{}}}]}}"
+
+static void pods(void **state)
+{
+    struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
+    start(&f, NULL);
+    assert_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"web-0\",uid=\"u\",label_a_b_conflict1="
+                    "\"1\",label_a_b_conflict2=\"2\",label_app=\"cuda-test\","
+                    "label_app_kubernetes_io_part_of=\"x\"} 1");
+    assert_line(&f, "kube_pod_info{namespace=\"n\",pod=\"web-0\",uid=\"u\",pod_ip=\"10.0.0.1\","
+                    "node=\"gpu-1\",created_by_kind=\"ReplicaSet\",created_by_name=\"web\","
+                    "host_network=\"false\"} 1");
+    assert_line(&f, "kube_pod_owner{namespace=\"n\",pod=\"web-0\",uid=\"u\",owner_kind="
+                    "\"ReplicaSet\",owner_name=\"web\",owner_is_controller=\"true\"} 1");
+    assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
+                    "\"Running\"} 1");
+    assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
+                    "\"Pending\"} 0");
+    assert_line(&f, "kube_pod_status_ready{namespace=\"n\",pod=\"web-0\",uid=\"u\",condition="
+                    "\"true\"} 1");
+    assert_line(&f, "kube_pod_container_resource_limits{namespace=\"n\",pod=\"web-0\",uid=\"u\","
+                    "container=\"app\",node=\"gpu-1\",resource=\"nvidia_com_gpu\",unit="
+                    "\"integer\"} 1");
+    assert_line(&f, "kube_pod_container_resource_limits{namespace=\"n\",pod=\"web-0\",uid=\"u\","
+                    "container=\"app\",node=\"gpu-1\",resource=\"memory\",unit=\"byte\"} "
+                    "1073741824");
+    assert_line(&f, "kube_pod_container_resource_requests{namespace=\"n\",pod=\"web-0\",uid=\"u\","
+                    "container=\"app\",node=\"gpu-1\",resource=\"cpu\",unit=\"core\"} 0.25");
+    assert_line(&f, "kube_pod_container_status_restarts_total{namespace=\"n\",pod=\"web-0\",uid="
+                    "\"u\",container=\"app\"} 3");
+    assert_line(&f, "kube_pod_created{namespace=\"n\",pod=\"web-0\",uid=\"u\"} 1767323045");
+    finish(&f);
+    (void)state;
+}
+
+static void a_change_shows(void **state)
+{
+    struct fixture f = {.kind = "/pods", .items = POD("1", "Pending")};
+    start(&f, NULL);
+    loop_until(&f.loop, f.stream);
+    uint64_t before = kube_state_version(f.state);
+    http_stream_write(f.stream,
+                      GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("2", "Failed") "}\n"));
+    loop_until(&f.loop, kube_state_version(f.state) != before);
+    assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
+                    "\"Failed\"} 1");
+    finish(&f);
+    (void)state;
+}
+
+static void only_allowed_labels_show(void **state)
+{
+    struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
+    start(&f, &(struct kube_state_config){.labels_allowlist = "pods=[app, other], nodes=[*]"});
+    assert_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"web-0\",uid=\"u\",label_app="
+                    "\"cuda-test\"} 1");
+    finish(&f);
+    (void)state;
+}
+
+static void a_resource_that_is_refused_leaves_the_others(void **state)
+{
+    struct fixture f = {.kind = "/pods", .items = POD("1", "Running"), .status = 403};
+    start(&f, NULL);
+    loop_until(&f.loop, f.stream);
+    assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
+                    "\"Running\"} 1");
+    assert_null(strstr(kube_state_text(f.state).data, "kube_node_info"));
+    finish(&f);
+    (void)state;
+}
+
+static void nodes(void **state)
+{
+    struct fixture f = {
+        .kind = "/nodes",
+        .items =
+            "{\"metadata\":{\"name\":\"gpu-1\",\"resourceVersion\":\"1\"},\"spec\":{\"taints\":"
+            "[{\"key\":\"nvidia.com/gpu\",\"effect\":\"NoSchedule\"}]},\"status\":{"
+            "\"allocatable\":{\"nvidia.com/gpu\":\"8\",\"cpu\":\"7910m\",\"memory\":\"64Gi\"},"
+            "\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}],\"nodeInfo\":{"
+            "\"kernelVersion\":\"6.1\"}}}",
+    };
+    start(&f, NULL);
+    assert_line(&f, "kube_node_status_allocatable{node=\"gpu-1\",resource=\"nvidia_com_gpu\",unit="
+                    "\"integer\"} 8");
+    assert_line(&f, "kube_node_status_allocatable{node=\"gpu-1\",resource=\"cpu\",unit=\"core\"} "
+                    "7.91");
+    assert_line(&f, "kube_node_status_condition{node=\"gpu-1\",condition=\"Ready\",status="
+                    "\"unknown\"} 1");
+    assert_line(&f, "kube_node_status_condition{node=\"gpu-1\",condition=\"Ready\",status="
+                    "\"true\"} 0");
+    assert_line(&f, "kube_node_spec_taint{node=\"gpu-1\",key=\"nvidia.com/gpu\",effect="
+                    "\"NoSchedule\"} 1");
+    assert_line(&f, "kube_node_info{node=\"gpu-1\",kernel_version=\"6.1\"} 1");
+    finish(&f);
+    (void)state;
+}
+
+static void autoscalers(void **state)
+{
+    struct fixture f = {
+        .kind = "/horizontalpodautoscalers",
+        .items =
+            "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":\"1\","
+            "\"generation\":4},\"spec\":{\"maxReplicas\":10,\"scaleTargetRef\":{\"apiVersion\":"
+            "\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\"},\"metrics\":[{\"type\":\"Pods\","
+            "\"pods\":{\"metric\":{\"name\":\"gpu\"},\"target\":{\"type\":\"AverageValue\","
+            "\"averageValue\":\"60\"}}},{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\","
+            "\"target\":{\"averageUtilization\":50}}}]},\"status\":{\"currentReplicas\":2,"
+            "\"desiredReplicas\":3,\"currentMetrics\":[{\"type\":\"Pods\",\"pods\":{\"metric\":{"
+            "\"name\":\"gpu\"},\"current\":{\"averageValue\":\"87500m\"}}}]}}",
+    };
+    start(&f, NULL);
+#define HPA "namespace=\"n\",horizontalpodautoscaler=\"web\""
+    assert_line(&f, "kube_horizontalpodautoscaler_info{" HPA ",scaletargetref_api_version="
+                    "\"apps/v1\",scaletargetref_kind=\"Deployment\",scaletargetref_name=\"web\"} "
+                    "1");
+    assert_line(&f, "kube_horizontalpodautoscaler_spec_min_replicas{" HPA "} 1");
+    assert_line(&f, "kube_horizontalpodautoscaler_spec_max_replicas{" HPA "} 10");
+    assert_line(&f, "kube_horizontalpodautoscaler_status_desired_replicas{" HPA "} 3");
+    assert_line(&f, "kube_horizontalpodautoscaler_spec_target_metric{" HPA ",metric_name=\"gpu\","
+                    "metric_target_type=\"average\"} 60");
+    assert_line(&f, "kube_horizontalpodautoscaler_spec_target_metric{" HPA ",metric_name=\"cpu\","
+                    "metric_target_type=\"utilization\"} 50");
+    assert_line(&f, "kube_horizontalpodautoscaler_status_target_metric{" HPA ",metric_name="
+                    "\"gpu\",metric_target_type=\"average\"} 87.5");
+    finish(&f);
+    (void)state;
+}
+
+static void deployments(void **state)
+{
+    struct fixture f = {
+        .kind = "/deployments",
+        .items = "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":\"1\","
+                 "\"generation\":7},\"spec\":{\"replicas\":5},\"status\":{\"replicas\":4,"
+                 "\"readyReplicas\":3}}",
+    };
+    start(&f, NULL);
+    assert_line(&f, "kube_deployment_spec_replicas{namespace=\"n\",deployment=\"web\"} 5");
+    assert_line(&f, "kube_deployment_status_replicas{namespace=\"n\",deployment=\"web\"} 4");
+    assert_line(&f, "kube_deployment_status_replicas_ready{namespace=\"n\",deployment=\"web\"} 3");
+    assert_line(&f, "kube_deployment_status_replicas_available{namespace=\"n\",deployment="
+                    "\"web\"} 0");
+    assert_line(&f, "kube_deployment_metadata_generation{namespace=\"n\",deployment=\"web\"} 7");
+    finish(&f);
+    (void)state;
+}
+
+static void a_wrong_configuration_is_refused(void **state)
+{
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct kube_state *s;
+    assert_error(kube_state_new(&loop, NULL, &(struct kube_state_config){.resources = "poods"}, &s),
+                 GS_EINVAL, "unknown resource \"poods\"");
+    assert_error(
+        kube_state_new(&loop, NULL, &(struct kube_state_config){.labels_allowlist = "pods=*"}, &s),
+        GS_EINVAL, "expected resource=[label");
+    loop_finish(&loop);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods),
+        cmocka_unit_test(a_change_shows),
+        cmocka_unit_test(only_allowed_labels_show),
+        cmocka_unit_test(a_resource_that_is_refused_leaves_the_others),
+        cmocka_unit_test(nodes),
+        cmocka_unit_test(autoscalers),
+        cmocka_unit_test(deployments),
+        cmocka_unit_test(a_wrong_configuration_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

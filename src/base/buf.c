@@ -24,6 +24,11 @@ static bool reserve(struct gs_buf *b, size_t more)
     return true;
 }
 
+char *gs_buf_room(struct gs_buf *b, size_t n)
+{
+    return reserve(b, n) ? b->data + b->len : NULL;
+}
+
 void gs_buf_add(struct gs_buf *b, const void *data, size_t len)
 {
     if (!reserve(b, len))

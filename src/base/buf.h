@@ -23,9 +23,12 @@ void gs_buf_add_char(struct gs_buf *b, char c);
 void gs_buf_addf(struct gs_buf *b, const char *fmt, ...) GS_PRINTF(2, 3);
 void gs_buf_vaddf(struct gs_buf *b, const char *fmt, va_list ap) GS_PRINTF(2, 0);
 void gs_buf_add_u64(struct gs_buf *b, uint64_t v); // decimal
-void gs_buf_clear(struct gs_buf *b);               // keeps the memory
-void gs_buf_consume(struct gs_buf *b, size_t n);   // drops n bytes at the front
-void gs_buf_finish(struct gs_buf *b);              // frees; the struct is empty and usable again
-char *gs_buf_take(struct gs_buf *b) GS_MUST_USE;   // the string, "" when empty; caller frees
+// Where n more bytes may be written; the caller then adds what it wrote to len and keeps the NUL in
+// place, or adds nothing. NULL when over the limit. For hot writers.
+char *gs_buf_room(struct gs_buf *b, size_t n);
+void gs_buf_clear(struct gs_buf *b);             // keeps the memory
+void gs_buf_consume(struct gs_buf *b, size_t n); // drops n bytes at the front
+void gs_buf_finish(struct gs_buf *b);            // frees; the struct is empty and usable again
+char *gs_buf_take(struct gs_buf *b) GS_MUST_USE; // the string, "" when empty; caller frees
 struct gs_slice gs_buf_slice(const struct gs_buf *b);
 #define GS_AUTO_BUF GS_CLEANUP(gs_buf_finish)

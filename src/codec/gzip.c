@@ -6,13 +6,12 @@
 
 enum { GZIP_WINDOW = 15 + 16 }; // zlib: 15 window bits, +16 selects the gzip wrapper
 
-struct gs_error *gs_gzip(struct gs_slice in, struct gs_buf *ret)
+static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
         return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
     z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
-    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK)
+    if (deflateInit2(&z, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return gs_error_new(GS_EIO, "gzip: cannot start");
     GS_AUTO_BUF struct gs_buf out = {0};
     unsigned char chunk[16384];
@@ -29,6 +28,16 @@ struct gs_error *gs_gzip(struct gs_slice in, struct gs_buf *ret)
     *ret = out;
     out = (struct gs_buf){0};
     return NULL;
+}
+
+struct gs_error *gs_gzip(struct gs_slice in, struct gs_buf *ret)
+{
+    return compress_level(in, Z_DEFAULT_COMPRESSION, ret);
+}
+
+struct gs_error *gs_gzip_fast(struct gs_slice in, struct gs_buf *ret)
+{
+    return compress_level(in, Z_BEST_SPEED, ret);
 }
 
 struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)

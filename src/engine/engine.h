@@ -13,21 +13,31 @@
 
 struct engine;
 
+// The texts are borrowed: alive as long as the engine.
 struct engine_options {
     const char *config_path; // NULL: config_text, or an empty configuration
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;
     struct kube_client *kube; // NULL: no cluster
-    const char *external_url;
-    bool enable_lifecycle;           // /-/reload, /-/quit
+    const char *external_url; // NULL: none
+    const char *route_prefix; // of the HTTP API: "/prometheus"; NULL: none
+    const char *cors_origin;  // regular expression of origins that may read; NULL: all
+    bool enable_lifecycle;    // /-/reload, /-/quit
+    // Loads again when the configuration or rule files change; looked for at least each poll_ms
+    // (0: 30 s) where the file system does not tell.
+    bool watch_files;
+    int64_t poll_ms;
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
+    void (*on_quit)(void *arg);      // /-/quit was asked for; NULL: nothing happens
+    void *arg;
 };
 
 struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, struct engine **ret);
 void engine_free(struct engine *e);
-// All or nothing: on an error the old configuration goes on.
+// All or nothing: on an error the old configuration goes on. How it went is logged, too.
 struct gs_error *engine_reload(struct engine *e);
+void engine_stopping(struct engine *e);               // /-/ready answers 503 from now on
 void engine_handle(void *e, struct http_exchange *x); // an http_handler: the whole HTTP API
 
 struct tsdb *engine_tsdb(struct engine *e);

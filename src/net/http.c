@@ -107,6 +107,21 @@ static struct gs_error *add_query(struct http_exchange *x, struct gs_slice query
     return NULL;
 }
 
+struct gs_error *http_read_form(struct http_exchange *x)
+{
+    static const char form[] = "application/x-www-form-urlencoded";
+    const char *type = http_header(x, "Content-Type");
+    if (!type || strncasecmp(type, form, sizeof(form) - 1) != 0 || x->body.len == 0)
+        return NULL;
+    struct http_pairs url = x->query;
+    x->query = (struct http_pairs){0};
+    struct gs_error *err = add_query(x, gs_buf_slice(&x->body));
+    for (size_t i = 0; i < url.len; i++)
+        pairs_add(&x->query, url.items[i].name, url.items[i].value);
+    free(url.items);
+    return err ? gs_error_wrap(err, "form body") : NULL;
+}
+
 struct gs_error *http_exchange_set_target(struct http_exchange *x, struct gs_slice target)
 {
     if (gs_slice_starts(target, "http://") || gs_slice_starts(target, "https://")) {

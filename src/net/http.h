@@ -44,6 +44,9 @@ const char *http_path(const struct http_exchange *x); // raw path without the qu
 const char *http_query(const struct http_exchange *x, const char *name);
 // NULL behind the last parameter.
 const char *http_query_nth(const struct http_exchange *x, size_t i, const char **ret_name);
+// Takes the parameters of an application/x-www-form-urlencoded body in front of the query's, so
+// that http_query() finds both. Other bodies have no effect. GS_EINVAL on a bad escape or a NUL.
+struct gs_error *http_read_form(struct http_exchange *x);
 // The name in any case; NULL when absent.
 const char *http_header(const struct http_exchange *x, const char *name);
 struct gs_slice http_body(const struct http_exchange *x);

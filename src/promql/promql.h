@@ -19,6 +19,10 @@ struct promql_config {
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg);
 void promql_engine_free(struct promql_engine *e);
+void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of subqueries
+// For the queries that follow, in place of the configuration's (0: the configuration's again): what
+// the HTTP API's parameters timeout and lookback_delta ask for.
+void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms);
 
 enum promql_result_type {
     PROMQL_RESULT_SCALAR,

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes, CORS, lifecycle.
+#include "engine/api/api_private.h"
+
+#include "base/clock.h"
+
+enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
+
+static void lifecycle_reload(struct api_request *r);
+static void lifecycle_quit(struct api_request *r);
+static void healthy(struct api_request *r);
+static void ready(struct api_request *r);
+
+struct route {
+    const char *path; // one '*' stands for a path segment
+    unsigned methods;
+    void (*handle)(struct api_request *r);
+};
+
+static const struct route routes[] = {
+    {"/api/v1/query", GET_POST, api_query},
+    {"/api/v1/query_range", GET_POST, api_query_range},
+    {"/api/v1/query_exemplars", GET_POST, api_query_exemplars},
+    {"/api/v1/format_query", GET_POST, api_format_query},
+    {"/api/v1/parse_query", GET_POST, api_parse_query},
+    {"/api/v1/series", GET_POST, api_series},
+    {"/api/v1/labels", GET_POST, api_labels},
+    {"/api/v1/label/*/values", GET, api_label_values},
+    {"/api/v1/scrape_pools", GET, api_scrape_pools},
+    {"/api/v1/targets", GET, api_targets},
+    {"/api/v1/targets/metadata", GET, api_targets_metadata},
+    {"/api/v1/metadata", GET, api_metadata},
+    {"/api/v1/rules", GET, api_rules},
+    {"/api/v1/alerts", GET, api_alerts},
+    {"/api/v1/alertmanagers", GET, api_alertmanagers},
+    {"/api/v1/status/config", GET, api_status_config},
+    {"/api/v1/status/flags", GET, api_status_flags},
+    {"/api/v1/status/buildinfo", GET, api_status_buildinfo},
+    {"/api/v1/status/runtimeinfo", GET, api_status_runtimeinfo},
+    {"/api/v1/status/tsdb", GET, api_status_tsdb},
+    {"/api/v1/status/walreplay", GET, api_status_walreplay},
+    {"/api/v1/notifications", GET, api_notifications},
+    {"/federate", GET, api_federate},
+    {"/metrics", GET, api_own_metrics},
+    {"/version", GET, api_version},
+    {"/-/healthy", GET, healthy},
+    {"/-/ready", GET, ready},
+    {"/-/reload", POST_PUT, lifecycle_reload},
+    {"/-/quit", POST_PUT, lifecycle_quit},
+    {"/", GET, api_home},
+};
+
+enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // counted as a route of its own
+_Static_assert((int)NO_ROUTE < (int)API_N_ROUTES_MAX, "counters for each route");
+
+const char *api_route_path(size_t i)
+{
+    return i < NO_ROUTE ? routes[i].path : i == NO_ROUTE ? "/*" : NULL;
+}
+
+// --- matching ---
+
+static bool path_matches(const char *pattern, struct gs_slice path)
+{
+    const char *star = strchr(pattern, '*');
+    if (!star)
+        return gs_slice_eq_str(path, pattern);
+    size_t head = (size_t)(star - pattern), tail = strlen(star + 1);
+    return path.len > head + tail && memcmp(path.data, pattern, head) == 0 &&
+           gs_slice_ends(path, star + 1) && !memchr(path.data + head, '/', path.len - head - tail);
+}
+
+static size_t find_route(struct gs_slice path)
+{
+    size_t i = 0;
+    while (i < NO_ROUTE && !path_matches(routes[i].path, path))
+        i++;
+    return i;
+}
+
+static unsigned method_bit(const char *method)
+{
+    return gs_streq(method, "GET")    ? GET
+           : gs_streq(method, "POST") ? POST
+           : gs_streq(method, "PUT")  ? PUT
+                                      : 0;
+}
+
+// The part behind the route prefix; without it, nothing.
+static struct gs_slice cut_prefix(const struct engine_api *a, const char *path)
+{
+    struct gs_slice s = gs_slice_of(path);
+    const char *prefix = a->cfg.route_prefix;
+    size_t n = prefix ? strlen(prefix) : 0;
+    while (n && prefix[n - 1] == '/')
+        n--;
+    if (n == 0)
+        return s;
+    if (s.len < n || memcmp(s.data, prefix, n) != 0 || (s.len > n && s.data[n] != '/'))
+        return (struct gs_slice){0};
+    return s.len == n ? GS_SLICE("/") : gs_slice_make(s.data + n, s.len - n);
+}
+
+// --- CORS, as Prometheus sends it ---
+
+static void add_cors(const struct engine_api *a, struct http_exchange *x)
+{
+    const char *origin = http_header(x, "Origin");
+    http_add_header(x, "Vary", "Origin");
+    if (!origin || !*origin)
+        return;
+    http_add_header(x, "Access-Control-Allow-Headers",
+                    "Accept, Authorization, Content-Type, Origin");
+    http_add_header(x, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    http_add_header(x, "Access-Control-Expose-Headers", "Date");
+    if (!a->cors)
+        http_add_header(x, "Access-Control-Allow-Origin", "*");
+    else if (tsdb_regex_matches(a->cors, gs_slice_of(origin)))
+        http_add_header(x, "Access-Control-Allow-Origin", origin);
+}
+
+// --- requests ---
+
+static void dispatch(struct api_request *r, struct http_exchange *x)
+{
+    const char *method = http_method(x);
+    bool is_api = gs_slice_starts(r->path, "/api/v1/");
+    if (is_api)
+        add_cors(r->api, x);
+    if (is_api && gs_streq(method, "OPTIONS")) {
+        api_reply_body(r, 204, NULL, GS_SLICE(""));
+        return;
+    }
+    if (r->route == NO_ROUTE) {
+        api_reply_text(r, 404, "404 page not found\n");
+        return;
+    }
+    if (!(routes[r->route].methods & method_bit(method))) {
+        bool lifecycle = routes[r->route].methods == POST_PUT;
+        http_add_header(x, "Allow", lifecycle ? "POST, PUT" : "GET, POST, OPTIONS");
+        api_reply_text(r, 405,
+                       lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
+        return;
+    }
+    struct gs_error *err = http_read_form(x);
+    if (err) {
+        api_fail(r, API_BAD_DATA, "error parsing form values: %s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    routes[r->route].handle(r);
+}
+
+void engine_api_handle(void *arg, struct http_exchange *x)
+{
+    struct engine_api *a = arg;
+    struct api_request r = {.api = a, .x = x, .now_ms = gs_unix_ms(), .begun_ns = gs_mono_ns()};
+    r.path = cut_prefix(a, http_path(x));
+    r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
+    dispatch(&r, x);
+}
+
+// --- lifecycle ---
+
+static void healthy(struct api_request *r)
+{
+    api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
+}
+
+static void ready(struct api_request *r)
+{
+    if (!r->api->stopping) {
+        api_reply_text(r, 200, "gpuscale engine is Ready.\n");
+        return;
+    }
+    http_add_header(r->x, "X-Prometheus-Stopping", "true");
+    api_reply_text(r, 503, "Service Unavailable");
+}
+
+static bool lifecycle_on(struct api_request *r)
+{
+    if (!r->api->cfg.lifecycle)
+        api_reply_text(r, 403, "Lifecycle API is not enabled.");
+    return r->api->cfg.lifecycle;
+}
+
+static void lifecycle_reload(struct api_request *r)
+{
+    if (!lifecycle_on(r))
+        return;
+    struct gs_error *err = r->api->cfg.reload ? r->api->cfg.reload(r->api->cfg.arg) : NULL;
+    if (err)
+        api_reply_text(r, 500, "failed to reload config: %s\n", gs_error_message(err));
+    else
+        api_reply_body(r, 200, "text/plain; charset=utf-8", GS_SLICE(""));
+    gs_error_free(err);
+}
+
+static void lifecycle_quit(struct api_request *r)
+{
+    if (!lifecycle_on(r))
+        return;
+    api_reply_text(r, 200, "Requesting termination... Goodbye!");
+    if (r->api->cfg.quit)
+        r->api->cfg.quit(r->api->cfg.arg);
+}
+
+// --- life ---
+
+struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engine_api **ret)
+{
+    struct tsdb_regex *cors = NULL;
+    if (cfg->cors_origin && !gs_streq(cfg->cors_origin, ".*")) {
+        struct gs_error *err = tsdb_regex_new(gs_slice_of(cfg->cors_origin), &cors);
+        if (err)
+            return gs_error_wrap(err, "web.cors.origin");
+    }
+    struct engine_api *a = gs_alloc(sizeof(*a));
+    a->cfg = *cfg;
+    a->cors = cors;
+    a->started_ms = gs_unix_ms();
+    *ret = a;
+    return NULL;
+}
+
+void engine_api_free(struct engine_api *a)
+{
+    if (!a)
+        return;
+    if (a->cors)
+        tsdb_regex_free(a->cors);
+    gs_buf_finish(&a->out);
+    free(a);
+}
+
+void engine_api_set_config(struct engine_api *a, const struct engine_config *cfg)
+{
+    a->config = cfg;
+}
+
+void engine_api_set_reload(struct engine_api *a, bool ok, int64_t now_ms)
+{
+    a->reload_ok = ok;
+    if (ok)
+        a->reload_ms = now_ms;
+}
+
+void engine_api_set_stopping(struct engine_api *a)
+{
+    a->stopping = true;
+}

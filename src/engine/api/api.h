@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prometheus' HTTP API over the parts of an engine:
+// https://prometheus.io/docs/prometheus/latest/querying/api/, /federate, /metrics, /-/….
+// Every request is answered before the handler returns: queries run one after another.
+#pragma once
+
+#include "engine/config/config.h"
+#include "engine/rules/rules.h"
+#include "engine/scrape/manager.h"
+#include "net/http.h"
+#include "promql/promql.h"
+
+struct engine_api;
+
+// What the API stands on; borrowed, alive longer than the API.
+struct engine_api_config {
+    struct tsdb *db;
+    struct promql_engine *promql;
+    struct scrape_manager *scrapes; // NULL: no targets
+    struct rules_manager *rules;    // NULL: no rules
+    const char *storage_path;       // as told by runtimeinfo; NULL: memory only
+    int64_t retention_ms, lookback_ms, timeout_ms;
+    const char *external_url;        // NULL: none
+    const char *route_prefix;        // "/prometheus"; NULL or "/": none
+    const char *cors_origin;         // regular expression; NULL: ".*"
+    bool lifecycle;                  // /-/reload and /-/quit
+    const struct http_header *flags; // for status/flags, ends with NULL; NULL: none
+    struct gs_error *(*reload)(void *arg);
+    void (*quit)(void *arg);                              // after the reply is on its way
+    void (*write_metrics)(void *arg, struct gs_buf *out); // more of /metrics; NULL: none
+    void *arg;
+};
+
+// GS_EINVAL when cors_origin is no regular expression.
+struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engine_api **ret);
+void engine_api_free(struct engine_api *a);
+void engine_api_handle(void *a, struct http_exchange *x); // an http_handler
+// What is loaded now (alive until the next call), and how the last attempt went.
+void engine_api_set_config(struct engine_api *a, const struct engine_config *cfg);
+void engine_api_set_reload(struct engine_api *a, bool ok, int64_t now_ms);
+void engine_api_set_stopping(struct engine_api *a); // /-/ready answers 503

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// parse_query: the tree of an expression as JSON.
+#include "engine/api/api_private.h"
+
+#include "promql/functions.h"
+
+static json_t *tree(const struct promql_node *n);
+
+static json_t *text(struct gs_slice s)
+{
+    return json_stringn(s.data ? s.data : "", s.len);
+}
+
+static json_t *names(const struct promql_names *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++)
+        json_array_append_new(list, text(l->items[i]));
+    return list;
+}
+
+static const char *value_type(enum promql_type t)
+{
+    switch (t) {
+    case PROMQL_SCALAR:
+        return "scalar";
+    case PROMQL_VECTOR:
+        return "vector";
+    case PROMQL_MATRIX:
+        return "matrix";
+    case PROMQL_STRING:
+        return "string";
+    case PROMQL_NONE:
+        break;
+    }
+    return "none";
+}
+
+static void add_shift(json_t *obj, const struct promql_shift *s)
+{
+    gs_json_set_int(obj, "offset", s->offset_ms);
+    json_object_set_new(obj, "timestamp",
+                        s->at == PROMQL_AT_TIME ? json_integer(s->at_ms) : json_null());
+    json_object_set_new(obj, "startOrEnd",
+                        s->at == PROMQL_AT_START ? json_string("start")
+                        : s->at == PROMQL_AT_END ? json_string("end")
+                                                 : json_null());
+}
+
+static json_t *selector(const struct promql_node *n)
+{
+    static const char *const ops[] = {
+        [TSDB_EQ] = "=", [TSDB_NEQ] = "!=", [TSDB_RE] = "=~", [TSDB_NRE] = "!~"};
+    json_t *matchers = json_array();
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        json_array_append_new(matchers, json_pack("{s:o,s:o,s:s}", "name", text(m->name), "value",
+                                                  text(m->value), "type", ops[m->op]));
+    }
+    json_t *obj = json_pack("{s:s,s:o,s:o}", "type",
+                            n->u.selector.range_ms ? "matrixSelector" : "vectorSelector", "name",
+                            text(n->u.selector.name), "matchers", matchers);
+    if (n->u.selector.range_ms)
+        gs_json_set_int(obj, "range", n->u.selector.range_ms);
+    add_shift(obj, &n->u.selector.shift);
+    return obj;
+}
+
+static json_t *subquery(const struct promql_node *n)
+{
+    json_t *obj = json_pack("{s:s,s:o,s:I,s:I}", "type", "subquery", "expr",
+                            tree(n->u.subquery.expr), "range", (json_int_t)n->u.subquery.range_ms,
+                            "step", (json_int_t)n->u.subquery.step_ms);
+    add_shift(obj, &n->u.subquery.shift);
+    return obj;
+}
+
+static json_t *binary(const struct promql_node *n)
+{
+    static const char *const cards[] = {[PROMQL_ONE_TO_ONE] = "one-to-one",
+                                        [PROMQL_MANY_TO_ONE] = "many-to-one",
+                                        [PROMQL_ONE_TO_MANY] = "one-to-many",
+                                        [PROMQL_MANY_TO_MANY] = "many-to-many"};
+    json_t *matching = json_null();
+    if (n->u.binary.lhs->type == PROMQL_VECTOR && n->u.binary.rhs->type == PROMQL_VECTOR)
+        matching = json_pack("{s:s,s:o,s:b,s:o}", "card", cards[n->u.binary.card], "labels",
+                             names(&n->u.binary.labels), "on", n->u.binary.on, "include",
+                             names(&n->u.binary.include));
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:b}", "type", "binaryExpr", "op",
+                     promql_op_text(n->u.binary.op), "lhs", tree(n->u.binary.lhs), "rhs",
+                     tree(n->u.binary.rhs), "matching", matching, "bool", n->u.binary.return_bool);
+}
+
+static json_t *aggregate(const struct promql_node *n)
+{
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:b}", "type", "aggregation", "op",
+                     promql_agg_name(n->u.aggregate.op), "expr", tree(n->u.aggregate.expr), "param",
+                     n->u.aggregate.param ? tree(n->u.aggregate.param) : json_null(), "grouping",
+                     names(&n->u.aggregate.grouping), "without", n->u.aggregate.without);
+}
+
+static json_t *call(const struct promql_node *n)
+{
+    const struct promql_function *fn = n->u.call.fn;
+    json_t *args = json_array(), *types = json_array();
+    for (size_t i = 0; i < n->u.call.n_args; i++)
+        json_array_append_new(args, tree(n->u.call.args[i]));
+    for (size_t i = 0; i < fn->n_args; i++)
+        json_array_append_new(types, json_string(value_type(fn->args[i])));
+    return json_pack("{s:s,s:{s:s,s:o,s:i,s:s},s:o}", "type", "call", "func", "name", fn->name,
+                     "argTypes", types, "variadic", fn->variadic, "returnType", value_type(fn->ret),
+                     "args", args);
+}
+
+// The parser bounds the depth.
+static json_t *tree(const struct promql_node *n)
+{
+    char number[JSON_VALUE_SIZE];
+    switch (n->kind) {
+    case PROMQL_NUMBER:
+        return json_pack("{s:s,s:o}", "type", "numberLiteral", "val",
+                         json_stringn(number, json_format_value(n->u.number, number)));
+    case PROMQL_STRING_LITERAL:
+        return json_pack("{s:s,s:o}", "type", "stringLiteral", "val", text(n->u.string));
+    case PROMQL_SELECTOR:
+        return selector(n);
+    case PROMQL_SUBQUERY:
+        return subquery(n);
+    case PROMQL_PAREN:
+        return json_pack("{s:s,s:o}", "type", "parenExpr", "expr", tree(n->u.unary.expr));
+    case PROMQL_UNARY:
+        return json_pack("{s:s,s:s,s:o}", "type", "unaryExpr", "op",
+                         n->u.unary.negative ? "-" : "+", "expr", tree(n->u.unary.expr));
+    case PROMQL_BINARY:
+        return binary(n);
+    case PROMQL_AGGREGATE:
+        return aggregate(n);
+    case PROMQL_CALL:
+        return call(n);
+    }
+    return json_null();
+}
+
+void api_parse_query(struct api_request *r)
+{
+    struct promql_expr *expr = NULL;
+    struct gs_error *err = promql_parse(gs_slice_of(api_param(r, "query")), &expr);
+    if (err) {
+        api_fail_param(r, "query", err);
+        return;
+    }
+    json_t *data = tree(promql_expr_root(expr));
+    promql_expr_free(expr);
+    api_reply_json(r, data);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON written directly into a buffer: what replies with many series consist of. Private.
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+void json_add_string(struct gs_buf *out, struct gs_slice s); // quoted and escaped
+void json_add_text(struct gs_buf *out, const char *s);
+// Unix milliseconds as seconds, with three decimals when it is not a whole second.
+void json_add_time(struct gs_buf *out, int64_t ms);
+// A sample value: quoted, in Prometheus' form ("0.00001", "1e-07", "+Inf").
+void json_add_value(struct gs_buf *out, double v);
+// [time,"value"]
+void json_add_point(struct gs_buf *out, int64_t t_ms, double v);
+// Seconds as a number.
+void json_add_seconds(struct gs_buf *out, double seconds);
+
+enum { JSON_VALUE_SIZE = 40 }; // holds the longest text of a value or time
+// Unquoted, not terminated; returns the length.
+size_t json_format_value(double v, char out[JSON_VALUE_SIZE]);

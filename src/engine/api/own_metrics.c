@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// /metrics: Prometheus' names where they mean the same, gpuscale_… for the rest.
+#include "engine/api/api_private.h"
+
+#include "base/file.h"
+#include "metrics/write.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static void single(struct gs_buf *out, const char *name, enum metrics_type type, const char *help,
+                   double value)
+{
+    metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
+static void gauge(struct gs_buf *out, const char *name, const char *help, double value)
+{
+    single(out, name, METRICS_GAUGE, help, value);
+}
+
+static void counter(struct gs_buf *out, const char *name, const char *help, double value)
+{
+    single(out, name, METRICS_COUNTER, help, value);
+}
+
+static struct metrics_label label(const char *name, const char *value)
+{
+    return (struct metrics_label){gs_slice_of(name), gs_slice_of(value)};
+}
+
+static void labelled(struct gs_buf *out, const char *name, const char *key, const char *value,
+                     double v)
+{
+    struct metrics_label l = label(key, value);
+    metrics_write_sample(out, name, &l, 1, v);
+}
+
+// --- process ---
+
+static size_t open_fds(void)
+{
+    size_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return 0;
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n - 1; // without that of the listing
+}
+
+static void write_memory(struct gs_buf *out)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read("/proc/self/statm", 4096, &text);
+    unsigned long pages = 0, resident = 0;
+    if (err || sscanf(text.data, "%lu %lu", &pages, &resident) != 2)
+        return;
+    double page = (double)sysconf(_SC_PAGESIZE);
+    gauge(out, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+          (double)pages * page);
+    gauge(out, "process_resident_memory_bytes", "Resident memory size in bytes.",
+          (double)resident * page);
+}
+
+static void write_process(const struct engine_api *a, struct gs_buf *out)
+{
+    struct timespec cpu;
+    struct rlimit files = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    getrlimit(RLIMIT_NOFILE, &files);
+    counter(out, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+            (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
+    write_memory(out);
+    gauge(out, "process_open_fds", "Number of open file descriptors.", (double)open_fds());
+    gauge(out, "process_max_fds", "Maximum number of open file descriptors.",
+          (double)files.rlim_cur);
+    gauge(out, "process_start_time_seconds",
+          "Start time of the process since unix epoch in seconds.", (double)a->started_ms / 1000);
+}
+
+// --- store ---
+
+static void write_head(const struct tsdb_stats *s, struct gs_buf *out)
+{
+    gauge(out, "prometheus_tsdb_head_series", "Total number of series in the head block.",
+          (double)s->series);
+    gauge(out, "prometheus_tsdb_head_chunks", "Total number of chunks in the head block.",
+          (double)s->chunks);
+    static const char appended[] = "prometheus_tsdb_head_samples_appended_total";
+    metrics_write_family(out, appended, METRICS_COUNTER, "Total number of appended samples.");
+    labelled(out, appended, "type", "float", (double)s->samples_appended);
+    static const char late[] = "prometheus_tsdb_out_of_order_samples_total";
+    metrics_write_family(out, late, METRICS_COUNTER, "Samples refused: older than the newest.");
+    labelled(out, late, "type", "float", (double)s->out_of_order);
+    if (s->min_t_ms <= s->max_t_ms) {
+        gauge(out, "prometheus_tsdb_head_min_time", "Oldest sample held, in milliseconds.",
+              (double)s->min_t_ms);
+        gauge(out, "prometheus_tsdb_head_max_time", "Newest sample held, in milliseconds.",
+              (double)s->max_t_ms);
+        gauge(out, "prometheus_tsdb_lowest_timestamp_seconds", "Oldest sample held, in seconds.",
+              (double)s->min_t_ms / 1000);
+    }
+    gauge(out, "prometheus_tsdb_symbol_table_size_bytes", "Bytes of label names and values.",
+          (double)s->bytes_symbols);
+}
+
+static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
+{
+    static const char bytes[] = "gpuscale_tsdb_bytes";
+    metrics_write_family(out, bytes, METRICS_GAUGE, "Memory of the store, by what it holds.");
+    labelled(out, bytes, "part", "samples", (double)s->bytes_samples);
+    labelled(out, bytes, "part", "index", (double)s->bytes_index);
+    labelled(out, bytes, "part", "symbols", (double)s->bytes_symbols);
+    counter(out, "gpuscale_tsdb_duplicate_samples_total",
+            "Samples refused: another value for the same time.", (double)s->duplicates);
+    counter(out, "gpuscale_tsdb_series_refused_total", "Series refused at the series limit.",
+            (double)s->series_refused);
+    counter(out, "gpuscale_tsdb_evicted_samples_total", "Samples dropped at the memory limit.",
+            (double)s->evicted_samples);
+    gauge(out, "gpuscale_tsdb_wal_on", "1 when samples are also written to disk.", s->wal_on);
+    if (!s->wal_on)
+        return;
+    gauge(out, "gpuscale_tsdb_wal_failing", "1 while the disk does not take writes.",
+          s->wal_failing);
+    gauge(out, "gpuscale_tsdb_wal_bytes", "Size of the log on disk.", (double)s->wal_bytes);
+    counter(out, "gpuscale_tsdb_wal_errors_total", "Writes to the log that failed.",
+            (double)s->wal_errors);
+    counter(out, "prometheus_tsdb_wal_corruptions_total", "Damaged log records that were skipped.",
+            (double)s->wal_corrupt_records);
+}
+
+// --- queries and HTTP ---
+
+static void write_build(const struct engine_api *a, struct gs_buf *out)
+{
+    static const char prometheus[] = "prometheus_build_info", own[] = "gpuscale_build_info";
+    struct metrics_label labels[] = {
+        label("branch", ""),
+        label("goversion", ""),
+        label("revision", "gpuscale-" GPUSCALE_VERSION),
+        label("version", API_PROMETHEUS_VERSION),
+    };
+    metrics_write_family(out, prometheus, METRICS_GAUGE,
+                         "The Prometheus version whose API is answered; the revision tells whose "
+                         "program it is.");
+    metrics_write_sample(out, prometheus, labels, GS_ARRAY_LEN(labels), 1);
+    metrics_write_family(out, own, METRICS_GAUGE, "Version of gpuscale.");
+    labelled(out, own, "version", GPUSCALE_VERSION, 1);
+    gauge(out, "prometheus_ready", "Whether it is ready to serve.", !a->stopping);
+    gauge(out, "prometheus_config_last_reload_successful",
+          "Whether the last configuration reload attempt was successful.", a->reload_ok);
+    gauge(out, "prometheus_config_last_reload_success_timestamp_seconds",
+          "Timestamp of the last successful configuration reload.", (double)a->reload_ms / 1000);
+}
+
+static void write_queries(const struct engine_api *a, struct gs_buf *out)
+{
+    static const char duration[] = "prometheus_engine_query_duration_seconds";
+    struct metrics_label slice = label("slice", "inner_eval");
+    metrics_write_family(out, duration, METRICS_SUMMARY, "Query timings");
+    metrics_write_sample(out, "prometheus_engine_query_duration_seconds_sum", &slice, 1,
+                         a->query_seconds);
+    metrics_write_sample(out, "prometheus_engine_query_duration_seconds_count", &slice, 1,
+                         (double)a->n_queries);
+    gauge(out, "prometheus_engine_queries_concurrent_max", "The max number of concurrent queries.",
+          1);
+}
+
+static void write_requests(const struct engine_api *a, struct gs_buf *out)
+{
+    static const char name[] = "prometheus_http_requests_total";
+    metrics_write_family(out, name, METRICS_COUNTER, "Counter of HTTP requests.");
+    for (size_t i = 0; api_route_path(i); i++)
+        for (size_t c = 0; c < API_N_CODES; c++) {
+            struct metrics_label l[] = {label("code", api_code_text(c)),
+                                        label("handler", api_route_path(i))};
+            if (a->counts[i].codes[c])
+                metrics_write_sample(out, name, l, 2, (double)a->counts[i].codes[c]);
+        }
+    static const char seconds[] = "gpuscale_http_request_seconds_total";
+    metrics_write_family(out, seconds, METRICS_COUNTER, "Time spent on requests.");
+    for (size_t i = 0; api_route_path(i); i++)
+        if (a->counts[i].seconds > 0)
+            labelled(out, seconds, "handler", api_route_path(i), a->counts[i].seconds);
+    static const char bytes[] = "gpuscale_http_response_bytes_total";
+    metrics_write_family(out, bytes, METRICS_COUNTER, "Bytes of replies.");
+    for (size_t i = 0; api_route_path(i); i++)
+        if (a->counts[i].bytes)
+            labelled(out, bytes, "handler", api_route_path(i), (double)a->counts[i].bytes);
+}
+
+void api_own_metrics(struct api_request *r)
+{
+    const struct engine_api *a = r->api;
+    struct gs_buf *out = &r->api->out;
+    struct tsdb_stats s;
+    gs_buf_clear(out);
+    tsdb_stats(a->cfg.db, &s);
+    write_build(a, out);
+    write_process(a, out);
+    write_head(&s, out);
+    write_store(&s, out);
+    write_queries(a, out);
+    write_requests(a, out);
+    if (a->cfg.scrapes)
+        scrape_manager_write_metrics(a->cfg.scrapes, out);
+    if (a->cfg.rules)
+        rules_manager_write_metrics(a->cfg.rules, out);
+    if (a->cfg.write_metrics)
+        a->cfg.write_metrics(a->cfg.arg, out);
+    api_reply_body(r, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(out));
+}

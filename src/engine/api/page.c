@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page for people, and /version.
+#include "engine/api/api_private.h"
+
+static const struct {
+    const char *path, *text;
+} links[] = {
+    {"/api/v1/targets", "targets: what is scraped, and how that goes"},
+    {"/api/v1/query?query=up", "a query: <code>up</code>"},
+    {"/api/v1/labels", "label names"},
+    {"/api/v1/label/__name__/values", "metric names"},
+    {"/api/v1/metadata", "types and help texts"},
+    {"/api/v1/rules", "recording and alerting rules"},
+    {"/api/v1/alerts", "active alerts"},
+    {"/api/v1/status/tsdb", "what the store holds"},
+    {"/api/v1/status/config", "configuration"},
+    {"/api/v1/status/flags", "flags"},
+    {"/api/v1/status/runtimeinfo", "runtime information"},
+    {"/federate?match%5B%5D=up", "federation"},
+    {"/metrics", "metrics of the engine itself"},
+    {"/-/healthy", "health"},
+    {"/-/ready", "readiness"},
+};
+
+void api_home(struct api_request *r)
+{
+    const char *prefix = r->api->cfg.route_prefix;
+    size_t n = prefix ? strlen(prefix) : 0;
+    while (n && prefix[n - 1] == '/')
+        n--;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_buf_add_str(&out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                         "<title>gpuscale engine</title></head>\n<body>\n<h1>gpuscale engine</h1>\n"
+                         "<p>Version " GPUSCALE_VERSION
+                         ". It answers Prometheus' HTTP API and has no graph page: point Grafana, "
+                         "promtool or curl at this address.</p>\n<ul>\n");
+    for (size_t i = 0; i < GS_ARRAY_LEN(links); i++)
+        gs_buf_addf(&out, "<li><a href=\"%.*s%s\">%s</a></li>\n", (int)n, prefix ? prefix : "",
+                    links[i].path, links[i].text);
+    gs_buf_add_str(&out, "</ul>\n</body></html>\n");
+    api_reply_body(r, 200, "text/html; charset=utf-8", gs_buf_slice(&out));
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replies: the JSON envelope, errors with their codes, compression.
+#include "engine/api/api_private.h"
+
+#include "base/clock.h"
+#include "codec/gzip.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+enum {
+    COMPRESS_FROM = 1024,           // bytes; smaller bodies do not gain
+    KEEP_BUFFER = 32 * 1024 * 1024, // bytes of the reply buffer kept between requests
+    MAX_NOTES = 10,                 // warnings, and infos, that are told
+};
+
+static const char *const codes[API_N_CODES] = {"200", "204", "400", "403", "404",
+                                               "405", "422", "500", "503", "other"};
+
+const char *api_code_text(size_t i)
+{
+    return i < API_N_CODES ? codes[i] : NULL;
+}
+
+static void count(struct api_request *r, int status, size_t bytes)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", status);
+    size_t i = 0;
+    while (i < API_N_CODES - 1 && strcmp(codes[i], text) != 0)
+        i++;
+    struct engine_api *a = r->api;
+    a->counts[r->route].codes[i]++;
+    a->counts[r->route].bytes += bytes;
+    a->counts[r->route].seconds += (double)(gs_mono_ns() - r->begun_ns) / 1e9;
+}
+
+// --- bodies ---
+
+static bool is_loopback(const char *peer)
+{
+    return gs_starts(peer, "127.") || gs_starts(peer, "[::1]") || gs_starts(peer, "[::ffff:127.") ||
+           gs_streq(peer, "loopback");
+}
+
+static bool accepts_gzip(const char *accept)
+{
+    struct gs_slice rest = gs_slice_of(accept);
+    while (rest.data) {
+        struct gs_slice item = gs_slice_cut(&rest, ',');
+        struct gs_slice coding = gs_slice_trim(gs_slice_cut(&item, ';'));
+        if (gs_slice_eq_str(coding, "gzip"))
+            return !gs_slice_eq_str(gs_slice_trim(item), "q=0");
+    }
+    return false;
+}
+
+void api_reply_body(struct api_request *r, int status, const char *type, struct gs_slice body)
+{
+    GS_AUTO_BUF struct gs_buf packed = {0};
+    // On the same host compressing costs more than it saves.
+    if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
+        accepts_gzip(http_header(r->x, "Accept-Encoding"))) {
+        struct gs_error *err = gs_gzip_fast(body, &packed);
+        if (!err) {
+            http_add_header(r->x, "Content-Encoding", "gzip");
+            body = gs_buf_slice(&packed);
+        }
+        gs_error_free(err);
+    }
+    count(r, status, body.len);
+    http_reply(r->x, status, type, body);
+    if (r->api->out.cap > KEEP_BUFFER)
+        gs_buf_finish(&r->api->out);
+}
+
+void api_reply_text(struct api_request *r, int status, const char *fmt, ...)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    gs_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    api_reply_body(r, status, "text/plain; charset=utf-8", gs_buf_slice(&text));
+}
+
+// --- success ---
+
+struct gs_buf *api_begin(struct api_request *r)
+{
+    struct gs_buf *out = &r->api->out;
+    gs_buf_clear(out);
+    gs_buf_add_str(out, "{\"status\":\"success\",\"data\":");
+    return out;
+}
+
+static void add_note(struct gs_buf *out, const char *key, size_t *n, const char *text)
+{
+    if ((*n)++)
+        gs_buf_add_char(out, ',');
+    else
+        gs_buf_addf(out, ",\"%s\":[", key);
+    json_add_text(out, text);
+}
+
+static void add_notes(struct gs_buf *out, const char *key, const char *kind,
+                      const char *const *notes, size_t len, const char *extra)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len && i < MAX_NOTES; i++)
+        add_note(out, key, &n, notes[i]);
+    if (len > MAX_NOTES) {
+        GS_AUTO_FREE char *more =
+            gs_format("%zu more %s annotations omitted", len - MAX_NOTES, kind);
+        add_note(out, key, &n, more);
+    }
+    if (extra)
+        add_note(out, key, &n, extra);
+    if (n)
+        gs_buf_add_char(out, ']');
+}
+
+void api_end(struct api_request *r)
+{
+    struct gs_buf *out = &r->api->out;
+    add_notes(out, "warnings", "warning", r->warnings, r->n_warnings,
+              r->truncated ? "results truncated due to limit" : NULL);
+    add_notes(out, "infos", "info", r->infos, r->n_infos, NULL);
+    gs_buf_add_char(out, '}');
+    api_reply_body(r, 200, "application/json", gs_buf_slice(out));
+}
+
+void api_reply_json(struct api_request *r, json_t *data)
+{
+    gs_json_dump(data, api_begin(r));
+    json_decref(data);
+    api_end(r);
+}
+
+// --- errors ---
+
+static const struct {
+    const char *name;
+    int status;
+} errors[] = {
+    [API_BAD_DATA] = {"bad_data", 400},       [API_EXECUTION] = {"execution", 422},
+    [API_TIMEOUT] = {"timeout", 503},         [API_CANCELED] = {"canceled", 499},
+    [API_INTERNAL] = {"internal", 500},       [API_NOT_FOUND] = {"not_found", 404},
+    [API_UNAVAILABLE] = {"unavailable", 500},
+};
+
+void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...)
+{
+    GS_AUTO_BUF struct gs_buf text = {0}, out = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    gs_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    gs_buf_addf(&out, "{\"status\":\"error\",\"errorType\":\"%s\",\"error\":", errors[type].name);
+    json_add_string(&out, gs_buf_slice(&text));
+    gs_buf_add_char(&out, '}');
+    api_reply_body(r, errors[type].status, "application/json", gs_buf_slice(&out));
+}
+
+void api_fail_param(struct api_request *r, const char *name, struct gs_error *err)
+{
+    api_fail(r, API_BAD_DATA, "invalid parameter \"%s\": %s", name, gs_error_message(err));
+    gs_error_free(err);
+}
+
+void api_fail_query(struct api_request *r, struct gs_error *err)
+{
+    switch (gs_error_code(err)) {
+    case GS_EINVAL:
+        api_fail_param(r, "query", err);
+        return;
+    case GS_ETIMEOUT:
+        api_fail(r, API_TIMEOUT, "%s", gs_error_message(err));
+        break;
+    case GS_EINTERNAL:
+    case GS_EIO:
+        api_fail(r, API_INTERNAL, "%s", gs_error_message(err));
+        break;
+    default:
+        api_fail(r, API_EXECUTION, "%s", gs_error_message(err));
+        break;
+    }
+    gs_error_free(err);
+}

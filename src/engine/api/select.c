@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// series, labels, label/<name>/values.
+#include "engine/api/api_private.h"
+
+#include "codec/utf8.h"
+
+// --- series ---
+
+static int by_ref(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void sort_unique(struct tsdb_refs *all)
+{
+    size_t n = 0;
+    qsort(all->items, all->len, sizeof(*all->items), by_ref);
+    for (size_t i = 0; i < all->len; i++)
+        if (n == 0 || all->items[n - 1] != all->items[i])
+            all->items[n++] = all->items[i];
+    all->len = n;
+}
+
+static struct gs_error *find_all(struct api_request *r, const struct api_matches *m, int64_t start,
+                                 int64_t end, struct tsdb_refs *ret)
+{
+    struct gs_error *err = NULL;
+    for (size_t i = 0; i < m->len && !err; i++) {
+        GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs some = {0};
+        size_t n;
+        const struct tsdb_matcher *matchers = api_matchers(m->items[i], &n);
+        err = tsdb_find(r->api->cfg.db, matchers, n, start, end, 0, &some);
+        if (!err && m->len == 1) {
+            *ret = some;
+            some = (struct tsdb_refs){0};
+        }
+        for (size_t k = 0; !err && k < some.len; k++) {
+            gs_grow(&ret->items, &ret->cap, ret->len, sizeof(*ret->items));
+            ret->items[ret->len++] = some.items[k];
+        }
+    }
+    if (!err && m->len > 1 && ret->len)
+        sort_unique(ret);
+    return err;
+}
+
+static void add_labels(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref)
+{
+    const struct tsdb_symbols *symbols = tsdb_symbols(db);
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    for (size_t i = 0; i < l.n; i++) {
+        gs_buf_add_char(out, i ? ',' : '{');
+        json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].name));
+        gs_buf_add_char(out, ':');
+        json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].value));
+    }
+    gs_buf_add_str(out, l.n ? "}" : "{}");
+}
+
+static void reply_series(struct api_request *r, const struct tsdb_refs *refs, size_t limit)
+{
+    size_t n = limit && refs->len > limit ? limit : refs->len;
+    r->truncated = n < refs->len;
+    struct gs_buf *out = api_begin(r);
+    gs_buf_add_char(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            gs_buf_add_char(out, ',');
+        add_labels(out, r->api->cfg.db, refs->items[i]);
+    }
+    gs_buf_add_char(out, ']');
+    api_end(r);
+}
+
+void api_series(struct api_request *r)
+{
+    GS_CLEANUP(api_matches_finish) struct api_matches m = {0};
+    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
+    size_t limit;
+    int64_t start, end;
+    if (!http_query(r->x, "match[]")) {
+        api_fail(r, API_BAD_DATA, "no match[] parameter provided");
+        return;
+    }
+    if (!api_limit(r, &limit) || !api_range(r, &start, &end))
+        return;
+    struct gs_error *err = api_parse_strict_matches(r, &m);
+    if (err) {
+        api_fail_param(r, "match[]", err);
+        return;
+    }
+    err = find_all(r, &m, start, end, &refs);
+    if (err)
+        api_fail_query(r, err);
+    else
+        reply_series(r, &refs, limit);
+}
+
+// --- distinct texts ---
+
+struct texts {
+    struct gs_slice *items; // into the store's symbols
+    size_t len, cap;
+};
+
+static void texts_finish(struct texts *t)
+{
+    free(t->items);
+}
+
+static void add_text(void *arg, struct gs_slice text)
+{
+    struct texts *t = arg;
+    gs_grow(&t->items, &t->cap, t->len, sizeof(*t->items));
+    t->items[t->len++] = text;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const struct gs_slice *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = n ? memcmp(x->data, y->data, n) : 0;
+    return c ? c : x->len < y->len ? -1 : x->len > y->len;
+}
+
+static void reply_texts(struct api_request *r, struct texts *t, size_t limit)
+{
+    struct gs_buf *out = api_begin(r);
+    size_t n = 0;
+    if (t->len)
+        qsort(t->items, t->len, sizeof(*t->items), by_text);
+    gs_buf_add_char(out, '[');
+    for (size_t i = 0; i < t->len; i++) {
+        if (i && gs_slice_eq(t->items[i - 1], t->items[i]))
+            continue;
+        if (limit && n == limit) {
+            r->truncated = true;
+            break;
+        }
+        if (n++)
+            gs_buf_add_char(out, ',');
+        json_add_string(out, t->items[i]);
+    }
+    gs_buf_add_char(out, ']');
+    api_end(r);
+}
+
+// Values of the label, or label names when it is empty.
+static void reply_distinct(struct api_request *r, struct gs_slice label)
+{
+    GS_CLEANUP(api_matches_finish) struct api_matches m = {0};
+    GS_CLEANUP(texts_finish) struct texts found = {0};
+    size_t limit;
+    int64_t start, end;
+    if (!api_limit(r, &limit) || !api_range(r, &start, &end))
+        return;
+    struct gs_error *err = api_parse_strict_matches(r, &m);
+    if (err) {
+        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    size_t passes = m.len ? m.len : 1;
+    for (size_t i = 0; i < passes && !err; i++) {
+        size_t n = 0;
+        const struct tsdb_matcher *matchers = m.len ? api_matchers(m.items[i], &n) : NULL;
+        err = tsdb_label_values(r->api->cfg.db, label, matchers, n, start, end, add_text, &found);
+    }
+    if (err)
+        api_fail_query(r, err);
+    else
+        reply_texts(r, &found, limit);
+}
+
+void api_labels(struct api_request *r)
+{
+    reply_distinct(r, GS_SLICE(""));
+}
+
+// --- label names in a path ---
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static void add_utf8(struct gs_buf *out, uint32_t c)
+{
+    if (c < 0x80) {
+        gs_buf_add_char(out, (char)c);
+        return;
+    }
+    if (c < 0x800) {
+        gs_buf_add_char(out, (char)(0xc0 | c >> 6));
+    } else if (c < 0x10000) {
+        gs_buf_add_char(out, (char)(0xe0 | c >> 12));
+        gs_buf_add_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
+    } else {
+        gs_buf_add_char(out, (char)(0xf0 | c >> 18));
+        gs_buf_add_char(out, (char)(0x80 | (c >> 12 & 0x3f)));
+        gs_buf_add_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
+    }
+    gs_buf_add_char(out, (char)(0x80 | (c & 0x3f)));
+}
+
+// "_2e_" at *s behind its first underscore: the character, and *s behind the last underscore.
+static bool take_code(struct gs_slice *s, uint32_t *ret)
+{
+    uint32_t c = 0;
+    size_t i = 0;
+    for (; i < s->len && i < 6 && hex_digit(s->data[i]) >= 0; i++)
+        c = c * 16 + (uint32_t)hex_digit(s->data[i]);
+    if (i == 0 || i >= s->len || s->data[i] != '_' || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return false;
+    *s = gs_slice_make(s->data + i + 1, s->len - i - 1);
+    *ret = c;
+    return true;
+}
+
+// The value encoding of names ("U__gpu_2e_util"): false when it is not one, and then the name is
+// meant as it is.
+static bool unescape_name(struct gs_slice s, struct gs_buf *out)
+{
+    if (!gs_slice_starts(s, "U__"))
+        return false;
+    s = gs_slice_make(s.data + 3, s.len - 3);
+    while (s.len) {
+        char c = s.data[0];
+        uint32_t code;
+        s = gs_slice_make(s.data + 1, s.len - 1);
+        if (c != '_') {
+            gs_buf_add_char(out, c);
+        } else if (s.len && s.data[0] == '_') {
+            gs_buf_add_char(out, '_');
+            s = gs_slice_make(s.data + 1, s.len - 1);
+        } else if (take_code(&s, &code) && code) {
+            add_utf8(out, code);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+void api_label_values(struct api_request *r)
+{
+    GS_AUTO_FREE char *name = NULL;
+    GS_AUTO_BUF struct gs_buf plain = {0};
+    struct gs_slice raw = r->path;
+    raw = gs_slice_make(raw.data + strlen("/api/v1/label/"),
+                        raw.len - strlen("/api/v1/label/") - strlen("/values"));
+    struct gs_error *err = http_decode_segment(raw, &name);
+    if (err) {
+        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    struct gs_slice label = gs_slice_of(name);
+    if (unescape_name(label, &plain))
+        label = gs_buf_slice(&plain);
+    if (label.len == 0 || gs_utf8_valid_prefix(label) < label.len) {
+        api_fail(r, API_BAD_DATA, "invalid label name: \"%s\"", name);
+        return;
+    }
+    reply_distinct(r, label);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// /api/v1/status/… and /version.
+#include "engine/api/api_private.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { DEFAULT_TOP = 10, MAX_TOP = 10000 };
+
+static json_t *text_or_empty(const char *s)
+{
+    return json_string(s ? s : "");
+}
+
+void api_status_config(struct api_request *r)
+{
+    const struct engine_config *c = r->api->config;
+    api_reply_json(r, json_pack("{s:o}", "yaml", text_or_empty(c ? c->shown : NULL)));
+}
+
+void api_status_flags(struct api_request *r)
+{
+    json_t *data = json_object();
+    for (const struct http_header *f = r->api->cfg.flags; f && f->name; f++)
+        json_object_set_new(data, f->name, text_or_empty(f->value));
+    api_reply_json(r, data);
+}
+
+// Clients (Grafana) choose what they may ask by this version, so it is that of the Prometheus whose
+// API this is; our own is the revision.
+static json_t *build_info(void)
+{
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "version", API_PROMETHEUS_VERSION, "revision",
+                     "gpuscale-" GPUSCALE_VERSION, "branch", "", "buildUser", "", "buildDate", "",
+                     "goVersion", "");
+}
+
+void api_status_buildinfo(struct api_request *r)
+{
+    api_reply_json(r, build_info());
+}
+
+void api_version(struct api_request *r)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    json_t *info = build_info();
+    gs_json_dump(info, &out);
+    json_decref(info);
+    api_reply_body(r, 200, "application/json", gs_buf_slice(&out));
+}
+
+void api_status_runtimeinfo(struct api_request *r)
+{
+    const struct engine_api *a = r->api;
+    char cwd[4096] = "", host[256] = "", started[GS_RFC3339_SIZE], loaded[GS_RFC3339_SIZE],
+         now[GS_RFC3339_SIZE], retention[GS_RFC3339_SIZE];
+    if (!getcwd(cwd, sizeof(cwd)))
+        cwd[0] = '\0';
+    gethostname(host, sizeof(host) - 1);
+    struct tsdb_stats s;
+    tsdb_stats(a->cfg.db, &s);
+    // The goroutine and GO… keys are there for clients that expect them; there is one thread.
+    api_reply_json(r,
+                   json_pack("{s:s,s:s,s:s,s:s,s:b,s:s,s:I,s:i,s:i,s:i,s:s,s:s,s:s}", "startTime",
+                             gs_format_rfc3339(a->started_ms, started), "CWD", cwd, "hostname",
+                             host, "serverTime", gs_format_rfc3339(r->now_ms, now),
+                             "reloadConfigSuccess", a->reload_ok, "lastConfigTime",
+                             gs_format_rfc3339(a->reload_ms, loaded), "corruptionCount",
+                             (json_int_t)s.wal_corrupt_records, "goroutineCount", 1, "GOMAXPROCS",
+                             1, "GOMEMLIMIT", 0, "GOGC", "", "GODEBUG", "", "storageRetention",
+                             gs_format_duration(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
+}
+
+void api_status_walreplay(struct api_request *r)
+{
+    api_reply_json(r, json_pack("{s:i,s:i,s:i}", "min", 0, "max", 0, "current", 0));
+}
+
+void api_notifications(struct api_request *r)
+{
+    api_reply_json(r, json_array());
+}
+
+// --- status/tsdb ---
+
+// The `cap` largest counts, largest first.
+struct top {
+    struct entry {
+        char *name;
+        uint64_t value;
+    } * items;
+    size_t len, cap;
+};
+
+static void top_finish(struct top *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        free(t->items[i].name);
+    free(t->items);
+}
+
+static bool top_takes(const struct top *t, uint64_t value)
+{
+    return t->len < t->cap || value > t->items[t->len - 1].value;
+}
+
+// Takes name.
+static void top_add(struct top *t, char *name, uint64_t value)
+{
+    if (t->len == t->cap)
+        free(t->items[--t->len].name);
+    size_t at = t->len++;
+    for (; at && t->items[at - 1].value < value; at--)
+        t->items[at] = t->items[at - 1];
+    t->items[at] = (struct entry){name, value};
+}
+
+static void top_offer(struct top *t, struct gs_slice name, uint64_t value)
+{
+    if (top_takes(t, value))
+        top_add(t, gs_slice_dup(name), value);
+}
+
+static json_t *top_json(const struct top *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->len; i++)
+        json_array_append_new(list, json_pack("{s:s,s:I}", "name", t->items[i].name, "value",
+                                              (json_int_t)t->items[i].value));
+    return list;
+}
+
+struct cardinality {
+    const struct tsdb *db;
+    struct top metrics, labels, bytes, pairs;
+    struct gs_slice label; // whose values are counted now
+    size_t n_values, n_pairs, label_bytes;
+    struct gs_slice *names;
+    size_t n_names, cap_names;
+};
+
+static void add_label_name(void *arg, struct gs_slice name)
+{
+    struct cardinality *c = arg;
+    gs_grow(&c->names, &c->cap_names, c->n_names, sizeof(*c->names));
+    c->names[c->n_names++] = name;
+}
+
+static void add_value(void *arg, struct gs_slice value, size_t series)
+{
+    struct cardinality *c = arg;
+    c->n_values++;
+    c->label_bytes += series * value.len;
+    if (gs_slice_eq_str(c->label, "__name__"))
+        top_offer(&c->metrics, value, series);
+    if (top_takes(&c->pairs, series))
+        top_add(
+            &c->pairs,
+            gs_format(GS_SLICE_FMT "=" GS_SLICE_FMT, GS_SLICE_ARG(c->label), GS_SLICE_ARG(value)),
+            series);
+}
+
+static struct gs_error *count_cardinality(struct cardinality *c)
+{
+    struct gs_error *err = tsdb_label_values(c->db, GS_SLICE(""), NULL, 0, INT64_MIN / 4,
+                                             INT64_MAX / 4, add_label_name, c);
+    for (size_t i = 0; !err && i < c->n_names; i++) {
+        c->label = c->names[i];
+        c->n_values = c->label_bytes = 0;
+        tsdb_count_by_label(c->db, c->label, add_value, c);
+        top_offer(&c->labels, c->label, c->n_values);
+        top_offer(&c->bytes, c->label, c->label_bytes);
+        c->n_pairs += c->n_values;
+    }
+    return err;
+}
+
+static json_t *tsdb_json(const struct cardinality *c)
+{
+    struct tsdb_stats s;
+    tsdb_stats(c->db, &s);
+    return json_pack("{s:{s:I,s:I,s:I,s:I,s:I},s:o,s:o,s:o,s:o}", "headStats", "numSeries",
+                     (json_int_t)s.series, "numLabelPairs", (json_int_t)c->n_pairs, "chunkCount",
+                     (json_int_t)s.chunks, "minTime", (json_int_t)s.min_t_ms, "maxTime",
+                     (json_int_t)s.max_t_ms, "seriesCountByMetricName", top_json(&c->metrics),
+                     "labelValueCountByLabelName", top_json(&c->labels), "memoryInBytesByLabelName",
+                     top_json(&c->bytes), "seriesCountByLabelValuePair", top_json(&c->pairs));
+}
+
+void api_status_tsdb(struct api_request *r)
+{
+    static const char wrong[] = "limit must be a positive number";
+    int64_t limit;
+    if (!api_int(r, "limit", wrong, DEFAULT_TOP, &limit))
+        return;
+    if (limit < 1) {
+        api_fail(r, API_BAD_DATA, "%s", wrong);
+        return;
+    }
+    struct cardinality c = {.db = r->api->cfg.db};
+    struct top *tops[] = {&c.metrics, &c.labels, &c.bytes, &c.pairs};
+    for (size_t i = 0; i < GS_ARRAY_LEN(tops); i++) {
+        tops[i]->cap = limit < MAX_TOP ? (size_t)limit : MAX_TOP;
+        tops[i]->items = gs_alloc_array(tops[i]->cap + 1, sizeof(struct entry));
+    }
+    struct gs_error *err = count_cardinality(&c);
+    if (err)
+        api_fail_query(r, err);
+    else
+        api_reply_json(r, tsdb_json(&c));
+    for (size_t i = 0; i < GS_ARRAY_LEN(tops); i++)
+        top_finish(tops[i]);
+    free(c.names);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets, metadata, rules and alerts: what scraping and rules tell, filtered by the parameters.
+#include "engine/api/api_private.h"
+
+#include "base/num.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+// --- targets ---
+
+void api_targets(struct api_request *r)
+{
+    GS_AUTO_FREE char *state = gs_strdup(api_param(r, "state"));
+    const char *pool = api_param(r, "scrapePool");
+    for (char *c = state; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    json_t *data = NULL;
+    if (r->api->cfg.scrapes)
+        data =
+            scrape_targets_json(r->api->cfg.scrapes, *state ? state : "any", *pool ? pool : NULL);
+    else
+        data =
+            json_pack("{s:[],s:[],s:{}}", "activeTargets", "droppedTargets", "droppedTargetCounts");
+    api_reply_json(r, data);
+}
+
+void api_targets_metadata(struct api_request *r)
+{
+    int64_t limit;
+    const char *match = api_param(r, "match_target"), *metric = api_param(r, "metric");
+    if (!api_int(r, "limit", "limit must be a number", -1, &limit))
+        return;
+    struct promql_expr *expr = NULL;
+    struct gs_error *err = *match ? promql_parse_selector(gs_slice_of(match), &expr) : NULL;
+    if (err) {
+        api_fail_param(r, "match_target", err);
+        return;
+    }
+    promql_expr_free(expr);
+    api_reply_json(r, r->api->cfg.scrapes
+                          ? scrape_targets_metadata_json(r->api->cfg.scrapes, *match ? match : NULL,
+                                                         *metric ? metric : NULL, limit)
+                          : json_array());
+}
+
+void api_metadata(struct api_request *r)
+{
+    int64_t limit, per_metric;
+    const char *metric = api_param(r, "metric");
+    if (!api_int(r, "limit", "limit must be a number", -1, &limit) ||
+        !api_int(r, "limit_per_metric", "limit_per_metric must be a number", -1, &per_metric))
+        return;
+    api_reply_json(r, r->api->cfg.scrapes
+                          ? scrape_metadata_json(r->api->cfg.scrapes, *metric ? metric : NULL,
+                                                 limit, per_metric)
+                          : json_object());
+}
+
+void api_scrape_pools(struct api_request *r)
+{
+    api_reply_json(r, r->api->cfg.scrapes ? scrape_pools_json(r->api->cfg.scrapes)
+                                          : json_pack("{s:[]}", "scrapePools"));
+}
+
+// --- rules ---
+
+struct rule_filter {
+    const struct api_request *r;
+    struct api_matches matches;
+    bool exclude_alerts;
+    int64_t max_groups; // 0: no pages
+    const char *token;
+};
+
+// No such parameter at all, or one with this value.
+static bool among(const struct api_request *r, const char *param, const char *value)
+{
+    const char *name, *v;
+    bool any = false;
+    for (size_t i = 0; (v = http_query_nth(r->x, i, &name)); i++) {
+        if (!gs_streq(name, param))
+            continue;
+        any = true;
+        if (gs_streq(v, value))
+            return true;
+    }
+    return !any;
+}
+
+static bool labels_match(const struct promql_expr *e, const json_t *labels)
+{
+    size_t n;
+    const struct tsdb_matcher *m = api_matchers(e, &n);
+    for (size_t i = 0; i < n; i++) {
+        GS_AUTO_FREE char *name = gs_slice_dup(m[i].name);
+        if (!tsdb_matcher_matches(&m[i], gs_slice_of(gs_json_str(labels, name, NULL))))
+            return false;
+    }
+    return true;
+}
+
+static bool rule_wanted(const struct rule_filter *f, const json_t *rule)
+{
+    if (!among(f->r, "rule_name[]", gs_json_str(rule, "name", NULL)))
+        return false;
+    for (size_t i = 0; i < f->matches.len; i++)
+        if (labels_match(f->matches.items[i], gs_json_get(rule, "labels", NULL)))
+            return true;
+    return f->matches.len == 0;
+}
+
+static void filter_rules(const struct rule_filter *f, json_t *rules)
+{
+    for (size_t i = 0; i < json_array_size(rules);) {
+        json_t *rule = json_array_get(rules, i);
+        if (!rule_wanted(f, rule)) {
+            json_array_remove(rules, i);
+            continue;
+        }
+        if (f->exclude_alerts && json_object_get(rule, "alerts"))
+            json_object_set_new(rule, "alerts", json_null());
+        i++;
+    }
+}
+
+// Names the group that the next page begins with.
+static char *group_token(const json_t *group)
+{
+    return gs_format("%s;%s", gs_json_str(group, "file", NULL), gs_json_str(group, "name", NULL));
+}
+
+static char *hex_of(const char *text)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (; *text; text++)
+        gs_buf_addf(&out, "%02x", (unsigned char)*text);
+    return gs_buf_take(&out);
+}
+
+// False when the token names no group.
+static bool page_groups(const struct rule_filter *f, json_t *data, json_t *groups)
+{
+    bool found = !*f->token;
+    for (size_t i = 0; f->max_groups && i < json_array_size(groups);) {
+        GS_AUTO_FREE char *text = group_token(json_array_get(groups, i));
+        GS_AUTO_FREE char *token = hex_of(text);
+        found = found || gs_streq(token, f->token);
+        if (!found) {
+            json_array_remove(groups, i);
+            continue;
+        }
+        if (i == (size_t)f->max_groups) {
+            gs_json_set_str(data, "groupNextToken", token);
+            while (json_array_size(groups) > i)
+                json_array_remove(groups, i);
+            break;
+        }
+        i++;
+    }
+    return found || !f->max_groups;
+}
+
+static void filter_groups(const struct rule_filter *f, json_t *groups)
+{
+    for (size_t i = 0; i < json_array_size(groups);) {
+        json_t *group = json_array_get(groups, i), *rules = json_object_get(group, "rules");
+        bool wanted = among(f->r, "rule_group[]", gs_json_str(group, "name", NULL)) &&
+                      among(f->r, "file[]", gs_json_str(group, "file", NULL));
+        if (wanted)
+            filter_rules(f, rules);
+        if (wanted && json_array_size(rules))
+            i++;
+        else
+            json_array_remove(groups, i);
+    }
+}
+
+static bool read_bool(const char *text, bool *ret)
+{
+    static const char *const yes[] = {"1", "t", "true"}, *const no[] = {"", "0", "f", "false"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(yes); i++)
+        if (strcasecmp(text, yes[i]) == 0)
+            return *ret = true;
+    *ret = false;
+    for (size_t i = 0; i < GS_ARRAY_LEN(no); i++)
+        if (strcasecmp(text, no[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool read_paging(struct api_request *r, struct rule_filter *f)
+{
+    const char *limit = api_param(r, "group_limit");
+    f->token = api_param(r, "group_next_token");
+    if (*f->token && !*limit) {
+        api_fail(r, API_BAD_DATA,
+                 "invalid parameter \"group_next_token\": group_limit needs to be present in order "
+                 "to paginate over the groups");
+        return false;
+    }
+    if (!*limit)
+        return true;
+    struct gs_error *err = gs_parse_i64(gs_slice_of(limit), INT32_MIN, INT32_MAX, &f->max_groups);
+    if (err) {
+        gs_error_free(err);
+        api_fail(r, API_BAD_DATA,
+                 "invalid parameter \"group_limit\": group_limit needs to be a valid number: "
+                 "strconv.ParseInt: parsing \"%s\": invalid syntax",
+                 limit);
+        return false;
+    }
+    if (f->max_groups > 0)
+        return true;
+    api_fail(r, API_BAD_DATA,
+             "invalid parameter \"group_limit\": group_limit needs to be greater than 0");
+    return false;
+}
+
+static bool read_filter(struct api_request *r, struct rule_filter *f, const char *type)
+{
+    struct gs_error *err = api_parse_strict_matches(r, &f->matches);
+    if (err) {
+        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        gs_error_free(err);
+        return false;
+    }
+    if (*type && strcasecmp(type, "alert") != 0 && strcasecmp(type, "record") != 0) {
+        api_fail(r, API_BAD_DATA, "invalid parameter \"type\": not supported value \"%s\"", type);
+        return false;
+    }
+    const char *exclude = api_param(r, "exclude_alerts");
+    if (!read_bool(exclude, &f->exclude_alerts)) {
+        api_fail(r, API_BAD_DATA,
+                 "invalid parameter \"exclude_alerts\": error converting exclude_alerts: "
+                 "strconv.ParseBool: parsing \"%s\": invalid syntax",
+                 exclude);
+        return false;
+    }
+    return read_paging(r, f);
+}
+
+static void reply_rules(struct api_request *r, const struct rule_filter *f, const char *type)
+{
+    const char *want = strcasecmp(type, "alert") == 0 ? "alert" : *type ? "record" : NULL;
+    json_t *data =
+        r->api->cfg.rules ? rules_json(r->api->cfg.rules, want) : json_pack("{s:[]}", "groups");
+    json_t *groups = json_object_get(data, "groups");
+    filter_groups(f, groups);
+    if (page_groups(f, data, groups)) {
+        api_reply_json(r, data);
+        return;
+    }
+    json_decref(data);
+    api_fail(r, API_BAD_DATA,
+             "invalid parameter \"group_next_token\": invalid group_next_token '%s'. were rule "
+             "groups changed?",
+             f->token);
+}
+
+void api_rules(struct api_request *r)
+{
+    struct rule_filter f = {.r = r};
+    const char *type = api_param(r, "type");
+    if (read_filter(r, &f, type))
+        reply_rules(r, &f, type);
+    api_matches_finish(&f.matches);
+}
+
+void api_alerts(struct api_request *r)
+{
+    api_reply_json(r, r->api->cfg.rules ? rules_alerts_json(r->api->cfg.rules)
+                                        : json_pack("{s:[]}", "alerts"));
+}
+
+void api_alertmanagers(struct api_request *r)
+{
+    api_reply_json(r, r->api->cfg.rules ? rules_alertmanagers_json(r->api->cfg.rules)
+                                        : json_pack("{s:[],s:[]}", "activeAlertmanagers",
+                                                    "droppedAlertmanagers"));
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/api/api.h"
+#include "engine/remote/remote_write.h"
+#include "engine/watch.h"
+
+enum {
+    GC_EVERY_MS = 2000,
+    SYNC_EVERY_MS = 1000,
+    DEFAULT_RETENTION_MS = 2 * 3600 * 1000,
+    DEFAULT_LOOKBACK_MS = 5 * 60 * 1000,
+    DEFAULT_TIMEOUT_MS = 2 * 60 * 1000,
+};
+
+struct engine {
+    uv_loop_t *loop;
+    struct engine_options o;
+    struct tsdb *db;
+    struct promql_engine *promql;
+    struct scrape_manager *scrapes;
+    struct rules_manager *rules;
+    struct remote_write **remotes;
+    size_t n_remotes;
+    struct engine_api *api;
+    struct engine_watch *watch; // NULL: files are not watched
+    struct engine_config *config;
+    uv_timer_t *gc, *sync;
+};
+
+// --- timers ---
+
+static void on_gc(uv_timer_t *t)
+{
+    struct engine *e = t->data;
+    tsdb_gc(e->db, gs_unix_ms());
+}
+
+static void on_sync(uv_timer_t *t)
+{
+    struct engine *e = t->data;
+    tsdb_sync(e->db);
+}
+
+static uv_timer_t *start_timer(struct engine *e, uv_timer_cb cb, uint64_t every_ms)
+{
+    uv_timer_t *t = gs_alloc(sizeof(*t));
+    uv_timer_init(e->loop, t);
+    t->data = e;
+    uv_timer_start(t, cb, every_ms, every_ms);
+    return t;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+// --- configuration ---
+
+static void log_problems(const struct rule_problems *p)
+{
+    for (size_t i = 0; i < p->len; i++)
+        gs_warn("engine", "%s", p->items[i].text);
+}
+
+static struct gs_error *parse_config(const struct engine *e, struct engine_config **ret)
+{
+    if (e->o.config_path)
+        return engine_config_load(e->o.config_path, ret);
+    return engine_config_parse(gs_slice_of(e->o.config_text ? e->o.config_text : ""),
+                               "configuration", ".", ret);
+}
+
+static void stop_remotes(struct engine *e)
+{
+    for (size_t i = 0; i < e->n_remotes; i++)
+        remote_write_free(e->remotes[i]);
+    free(e->remotes);
+    e->remotes = NULL;
+    e->n_remotes = 0;
+}
+
+static void start_remotes(struct engine *e, const struct engine_config *cfg)
+{
+    stop_remotes(e);
+    e->remotes = gs_alloc_array(cfg->n_remote_writes + 1, sizeof(struct remote_write *));
+    for (size_t i = 0; i < cfg->n_remote_writes; i++)
+        e->remotes[e->n_remotes++] = remote_write_new(e->loop, e->db, &cfg->remote_writes[i],
+                                                      cfg->external_labels, cfg->n_external_labels);
+}
+
+// Everything that can fail comes before anything that changes.
+static struct gs_error *load(struct engine *e)
+{
+    GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
+    GS_CLEANUP(rule_problems_finish) struct rule_problems problems = {0};
+    struct gs_error *err = parse_config(e, &cfg);
+    if (!err)
+        err = rules_manager_apply(e->rules, cfg, &problems);
+    log_problems(&problems);
+    if (err)
+        return err;
+    for (size_t i = 0; i < cfg->n_ignored; i++)
+        gs_warn("engine", "%s", cfg->ignored[i]);
+    promql_engine_set_default_step(e->promql, cfg->evaluation_interval_ms);
+    scrape_manager_apply(e->scrapes, cfg);
+    start_remotes(e, cfg);
+    engine_api_set_config(e->api, cfg);
+    engine_config_free(e->config);
+    e->config = GS_TAKE(cfg);
+    return NULL;
+}
+
+static void watch_files(struct engine *e)
+{
+    const struct engine_config *c = e->config;
+    if (e->watch && e->o.config_path)
+        engine_watch_set(e->watch, e->o.config_path, c ? c->rule_files : NULL,
+                         c ? c->n_rule_files : 0);
+}
+
+struct gs_error *engine_reload(struct engine *e)
+{
+    int64_t begun = gs_mono_ns();
+    const char *what = e->o.config_path ? e->o.config_path : "the configuration";
+    struct gs_error *err = load(e);
+    engine_api_set_reload(e->api, !err, gs_unix_ms());
+    watch_files(e); // also after an error: the next change may mend it
+    if (err) {
+        gs_err("engine", "%s not loaded%s: %s", what,
+               e->config ? ", the one loaded before goes on" : "", gs_error_message(err));
+        return err;
+    }
+    gs_info("engine",
+            "%s loaded in %d ms: %zu scrape configs, %zu rule file patterns, %zu "
+            "Alertmanager configs, %zu remote writes",
+            what, (int)((gs_mono_ns() - begun) / GS_NS_PER_MS), e->config->n_scrapes,
+            e->config->n_rule_files, e->config->n_alertmanagers, e->config->n_remote_writes);
+    return NULL;
+}
+
+static void on_files_changed(void *arg)
+{
+    gs_info("engine", "configuration or rule files changed");
+    gs_error_free(engine_reload(arg)); // logged there
+}
+
+// --- what the API asks for ---
+
+static struct gs_error *api_reload(void *arg)
+{
+    return engine_reload(arg);
+}
+
+static void api_quit(void *arg)
+{
+    struct engine *e = arg;
+    if (e->o.on_quit)
+        e->o.on_quit(e->o.arg);
+}
+
+static void api_write_metrics(void *arg, struct gs_buf *out)
+{
+    const struct engine *e = arg;
+    for (size_t i = 0; i < e->n_remotes; i++)
+        remote_write_metrics(e->remotes[i], out);
+}
+
+static struct gs_error *make_api(struct engine *e)
+{
+    const struct engine_options *o = &e->o;
+    struct engine_api_config cfg = {
+        .db = e->db,
+        .promql = e->promql,
+        .scrapes = e->scrapes,
+        .rules = e->rules,
+        .storage_path = o->store.storage_path,
+        .retention_ms = o->store.retention_ms ? o->store.retention_ms : DEFAULT_RETENTION_MS,
+        .lookback_ms = o->query.lookback_ms ? o->query.lookback_ms : DEFAULT_LOOKBACK_MS,
+        .timeout_ms = o->query.timeout_ms ? o->query.timeout_ms : DEFAULT_TIMEOUT_MS,
+        .external_url = o->external_url,
+        .route_prefix = o->route_prefix,
+        .cors_origin = o->cors_origin,
+        .lifecycle = o->enable_lifecycle,
+        .flags = o->flags,
+        .reload = api_reload,
+        .quit = api_quit,
+        .write_metrics = api_write_metrics,
+        .arg = e,
+    };
+    return engine_api_new(&cfg, &e->api);
+}
+
+// --- life ---
+
+static struct gs_error *compose(struct engine *e)
+{
+    struct gs_error *err = tsdb_open(&e->o.store, &e->db);
+    if (err)
+        return err;
+    e->promql = promql_engine_new(e->db, &e->o.query);
+    struct scrape_manager_config scraping = {.kube = e->o.kube};
+    e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
+    e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
+    err = make_api(e);
+    if (err)
+        return err;
+    if (e->o.watch_files && e->o.config_path)
+        e->watch = engine_watch_new(e->loop, e->o.poll_ms, on_files_changed, e);
+    e->gc = start_timer(e, on_gc, GC_EVERY_MS);
+    e->sync = start_timer(e, on_sync, SYNC_EVERY_MS);
+    return NULL;
+}
+
+struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, struct engine **ret)
+{
+    struct engine *e = gs_alloc(sizeof(*e));
+    e->loop = loop;
+    e->o = *o;
+    struct gs_error *err = compose(e);
+    if (!err)
+        err = engine_reload(e);
+    if (err) {
+        engine_free(e);
+        return err;
+    }
+    *ret = e;
+    return NULL;
+}
+
+static void stop_timer(uv_timer_t *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)t, free_handle);
+}
+
+void engine_free(struct engine *e)
+{
+    if (!e)
+        return;
+    engine_watch_free(e->watch);
+    stop_timer(e->gc);
+    stop_timer(e->sync);
+    stop_remotes(e);
+    // Readers before what they read.
+    engine_api_free(e->api);
+    if (e->rules)
+        rules_manager_free(e->rules);
+    if (e->scrapes)
+        scrape_manager_free(e->scrapes);
+    if (e->promql)
+        promql_engine_free(e->promql);
+    if (e->db)
+        tsdb_free(e->db);
+    engine_config_free(e->config);
+    free(e);
+}
+
+void engine_stopping(struct engine *e)
+{
+    engine_api_set_stopping(e->api);
+}
+
+void engine_handle(void *arg, struct http_exchange *x)
+{
+    struct engine *e = arg;
+    engine_api_handle(e->api, x);
+}
+
+struct tsdb *engine_tsdb(struct engine *e)
+{
+    return e->db;
+}
+
+struct promql_engine *engine_promql(struct engine *e)
+{
+    return e->promql;
+}
+
+struct scrape_manager *engine_scrapes(struct engine *e)
+{
+    return e->scrapes;
+}
+
+struct rules_manager *engine_rules(struct engine *e)
+{
+    return e->rules;
+}

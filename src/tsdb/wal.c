@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/wal_private.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "tsdb/wal_codec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define DEFAULT_SEGMENT_BYTES ((size_t)64 << 20)
+#define DEFAULT_SEGMENT_MS    INT64_C(600000)
+#define BUFFER_BYTES          ((size_t)1 << 20)
+#define NAME_FORMAT           "wal-%08u"
+
+struct segment {
+    unsigned number;
+    uint64_t bytes;
+    int64_t newest_ms; // of its samples
+};
+
+struct written_group { // what the open segment says of a group
+    uint64_t map_version;
+    bool known;
+};
+
+struct wal {
+    char *dir;
+    int64_t retention_ms;
+    size_t segment_bytes;
+    int64_t segment_ms;
+    int lock_fd, fd; // fd -1: no open segment
+    uint64_t run;
+    struct segment *segments; // ascending; the last one is open when fd is
+    size_t n_segments, segments_cap;
+    int64_t opened_ms;
+    struct gs_buf buffer;
+    uint64_t *seen; // bit per ref: the open segment has its labels
+    size_t seen_words;
+    struct written_group *groups;
+    size_t n_groups, groups_cap;
+    struct wal_status status;
+};
+
+static char *segment_path(const struct wal *w, unsigned number)
+{
+    return gs_format("%s/" NAME_FORMAT, w->dir, number);
+}
+
+// --- opening ---
+
+static int compare_segments(const void *a, const void *b)
+{
+    const struct segment *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static struct gs_error *list_segments(struct wal *w)
+{
+    DIR *dir = opendir(w->dir);
+    if (!dir)
+        return gs_error_errno(errno, "%s", w->dir);
+    const struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        uint64_t number;
+        struct gs_slice name = gs_slice_of(entry->d_name);
+        if (!gs_slice_starts(name, "wal-"))
+            continue;
+        struct gs_error *err =
+            gs_parse_u64(gs_slice_make(name.data + 4, name.len - 4), UINT32_MAX, &number);
+        gs_error_free(err);
+        if (err)
+            continue;
+        gs_grow(&w->segments, &w->segments_cap, w->n_segments, sizeof(*w->segments));
+        w->segments[w->n_segments++] =
+            (struct segment){.number = (unsigned)number, .newest_ms = INT64_MAX};
+    }
+    closedir(dir);
+    if (w->n_segments)
+        qsort(w->segments, w->n_segments, sizeof(*w->segments), compare_segments);
+    return NULL;
+}
+
+static struct gs_error *lock_dir(struct wal *w)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/lock", w->dir);
+    w->lock_fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    if (w->lock_fd < 0)
+        return gs_error_errno(errno, "%s", path);
+    if (flock(w->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK
+                   ? gs_error_new(GS_EEXIST, "%s: another process uses this storage path", w->dir)
+                   : gs_error_errno(errno, "%s", path);
+    return NULL;
+}
+
+struct gs_error *wal_open(const struct wal_config *cfg, struct wal **ret)
+{
+    struct wal *w = gs_alloc(sizeof(*w));
+    w->dir = gs_strdup(cfg->dir);
+    w->retention_ms = cfg->retention_ms;
+    w->segment_bytes = cfg->segment_bytes ? cfg->segment_bytes : DEFAULT_SEGMENT_BYTES;
+    w->segment_ms = cfg->segment_ms ? cfg->segment_ms : DEFAULT_SEGMENT_MS;
+    w->lock_fd = w->fd = -1;
+    const int64_t seed[2] = {gs_unix_us(), gs_mono_ns()};
+    w->run = gs_hash(seed, sizeof(seed));
+    struct gs_error *err = gs_mkdir_p(w->dir, 0755);
+    if (!err)
+        err = lock_dir(w);
+    if (!err)
+        err = list_segments(w);
+    if (err) {
+        wal_close(w);
+        return gs_error_wrap(err, "write-ahead log");
+    }
+    *ret = w;
+    return NULL;
+}
+
+void wal_close(struct wal *w)
+{
+    if (!w)
+        return;
+    if (w->buffer.len)
+        wal_flush(w, gs_unix_ms());
+    gs_closep(&w->fd);
+    gs_closep(&w->lock_fd);
+    gs_buf_finish(&w->buffer);
+    free(w->segments);
+    free(w->seen);
+    free(w->groups);
+    free(w->dir);
+    free(w);
+}
+
+// --- recovery ---
+
+static void recover_segment(struct wal *w, struct recovery *r, struct segment *s,
+                            struct wal_recovery *stats)
+{
+    GS_AUTO_FREE char *path = segment_path(w, s->number);
+    GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        stats->corrupt++;
+        return;
+    }
+    s->bytes = (uint64_t)st.st_size;
+    w->status.bytes += s->bytes;
+    void *map =
+        st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (map == MAP_FAILED) {
+        s->newest_ms = INT64_MIN;
+        return;
+    }
+    (void)madvise(map, (size_t)st.st_size, MADV_SEQUENTIAL);
+    s->newest_ms = wal_recovery_segment(r, gs_slice_make(map, (size_t)st.st_size));
+    munmap(map, (size_t)st.st_size);
+}
+
+static void drop_old_segments(struct wal *w, int64_t now_ms)
+{
+    size_t gone = 0;
+    while (gone < w->n_segments && w->segments[gone].newest_ms < now_ms - w->retention_ms) {
+        GS_AUTO_FREE char *path = segment_path(w, w->segments[gone].number);
+        (void)unlink(path);
+        w->status.bytes -= w->segments[gone++].bytes;
+    }
+    w->n_segments -= gone;
+    if (gone && w->n_segments)
+        memmove(w->segments, w->segments + gone, w->n_segments * sizeof(*w->segments));
+}
+
+void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_recovery *ret)
+{
+    struct wal_recovery stats = {0};
+    struct recovery *r = wal_recovery_new(db, now_ms - w->retention_ms, &stats);
+    for (size_t i = 0; i < w->n_segments; i++)
+        recover_segment(w, r, &w->segments[i], &stats);
+    wal_recovery_free(r);
+    *ret = stats;
+}
+
+// --- segments ---
+
+static void forget_segment(struct wal *w)
+{
+    gs_closep(&w->fd);
+    w->fd = -1;
+    if (w->seen)
+        memset(w->seen, 0, w->seen_words * sizeof(*w->seen));
+    for (size_t i = 0; i < w->n_groups; i++)
+        w->groups[i].known = false;
+}
+
+static void start_segment(struct wal *w, int64_t now_ms)
+{
+    forget_segment(w);
+    drop_old_segments(w, now_ms);
+    unsigned number = w->n_segments ? w->segments[w->n_segments - 1].number + 1 : 1;
+    gs_grow(&w->segments, &w->segments_cap, w->n_segments, sizeof(*w->segments));
+    w->segments[w->n_segments++] = (struct segment){.number = number, .newest_ms = INT64_MIN};
+    w->opened_ms = now_ms;
+    gs_buf_add(&w->buffer, WAL_SEGMENT_MAGIC, 8);
+    gs_buf_add(&w->buffer, &w->run, sizeof(w->run));
+    GS_AUTO_FREE char *path = segment_path(w, number);
+    // O_TRUNC: a file of this number can only be one that could not be written.
+    w->fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+}
+
+static bool write_all(int fd, const char *data, size_t len, size_t *ret_done)
+{
+    size_t done = 0;
+    while (fd >= 0 && done < len) {
+        ssize_t n = write(fd, data + done, len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    *ret_done = done;
+    return done == len;
+}
+
+static void write_buffer(struct wal *w)
+{
+    if (!w->buffer.len)
+        return;
+    size_t done;
+    bool ok = write_all(w->fd, w->buffer.data, w->buffer.len, &done);
+    w->segments[w->n_segments - 1].bytes += done;
+    w->status.bytes += done;
+    w->status.failing = !ok;
+    gs_buf_clear(&w->buffer);
+    if (ok)
+        return;
+    // The segment may end in a torn record: go on in a new one, which defines everything anew.
+    w->status.errors++;
+    forget_segment(w);
+}
+
+void wal_flush(struct wal *w, int64_t now_ms)
+{
+    write_buffer(w);
+    if (w->fd >= 0 && (w->segments[w->n_segments - 1].bytes >= w->segment_bytes ||
+                       now_ms - w->opened_ms >= w->segment_ms || now_ms < w->opened_ms))
+        forget_segment(w);
+}
+
+void wal_status(const struct wal *w, struct wal_status *ret)
+{
+    *ret = w->status;
+}
+
+// --- writing ---
+
+static void prepare(struct wal *w, int64_t t_ms)
+{
+    if (w->fd < 0)
+        start_segment(w, gs_unix_ms());
+    struct segment *s = &w->segments[w->n_segments - 1];
+    if (t_ms > s->newest_ms)
+        s->newest_ms = t_ms;
+}
+
+static void finish_record(struct wal *w, size_t start)
+{
+    wal_record_end(&w->buffer, start);
+    if (w->buffer.len >= BUFFER_BYTES)
+        write_buffer(w);
+}
+
+static bool mark_seen(struct wal *w, tsdb_ref ref)
+{
+    size_t word = ref / 64;
+    uint64_t bit = UINT64_C(1) << (ref % 64);
+    if (word >= w->seen_words) {
+        size_t words = word + word / 2 + 64;
+        w->seen = gs_realloc_array(w->seen, words, sizeof(*w->seen));
+        memset(w->seen + w->seen_words, 0, (words - w->seen_words) * sizeof(*w->seen));
+        w->seen_words = words;
+    }
+    bool seen = w->seen[word] & bit;
+    w->seen[word] |= bit;
+    return seen;
+}
+
+static void put_series(struct wal *w, const struct tsdb *db, tsdb_ref ref)
+{
+    if (mark_seen(w, ref))
+        return;
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    size_t start = wal_record_begin(&w->buffer, WAL_SERIES);
+    wal_put_varint(&w->buffer, ref);
+    wal_put_varint(&w->buffer, l.n);
+    for (size_t i = 0; i < l.n; i++) {
+        wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
+        wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
+    }
+    wal_record_end(&w->buffer, start);
+}
+
+uint32_t wal_group_new(struct wal *w)
+{
+    gs_grow(&w->groups, &w->groups_cap, w->n_groups, sizeof(*w->groups));
+    w->groups[w->n_groups] = (struct written_group){0};
+    return (uint32_t)w->n_groups++;
+}
+
+static void put_slots(struct wal *w, const struct tsdb *db, uint32_t group, const tsdb_ref *refs,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (refs[i] != TSDB_NO_REF)
+            put_series(w, db, refs[i]);
+    size_t start = wal_record_begin(&w->buffer, WAL_SLOTS);
+    wal_put_varint(&w->buffer, group);
+    wal_put_varint(&w->buffer, n);
+    for (size_t i = 0; i < n; i++)
+        wal_put_varint(&w->buffer, refs[i]);
+    wal_record_end(&w->buffer, start);
+}
+
+void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
+              const tsdb_ref *refs, const double *values, size_t stride, size_t n, int64_t t_ms)
+{
+    prepare(w, t_ms);
+    struct written_group *g = &w->groups[group];
+    if (!g->known || g->map_version != map_version)
+        put_slots(w, db, group, refs, n);
+    *g = (struct written_group){map_version, true};
+    size_t start = wal_record_begin(&w->buffer, WAL_PASS);
+    wal_put_varint(&w->buffer, group);
+    wal_put_signed(&w->buffer, t_ms);
+    wal_put_varint(&w->buffer, n);
+    for (size_t i = 0; i < n; i++)
+        wal_put_value(&w->buffer, values[i * stride]);
+    finish_record(w, start);
+}
+
+void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value)
+{
+    prepare(w, t_ms);
+    put_series(w, db, ref);
+    size_t start = wal_record_begin(&w->buffer, WAL_SAMPLE);
+    wal_put_varint(&w->buffer, ref);
+    wal_put_signed(&w->buffer, t_ms);
+    wal_put_value(&w->buffer, value);
+    finish_record(w, start);
+}
+
+void wal_series_gone(struct wal *w, tsdb_ref ref)
+{
+    if (ref / 64 < w->seen_words)
+        w->seen[ref / 64] &= ~(UINT64_C(1) << (ref % 64));
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/wal_codec.h"
+
+#include <math.h>
+#include <zlib.h>
+
+#define STALE_BITS UINT64_C(0x7ff0000000000002)
+
+// First byte of a value: the low three bits say how it is written, the high five begin the number.
+enum { DECIMAL_MAX = 5, RAW = 6, STALE = 7 };
+
+static void put_u32(uint8_t *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+size_t wal_record_begin(struct gs_buf *out, enum wal_type type)
+{
+    size_t start = out->len;
+    uint8_t head[WAL_RECORD_HEAD] = {0};
+    put_u32(head, WAL_RECORD_MAGIC);
+    head[12] = (uint8_t)type;
+    gs_buf_add(out, head, sizeof(head));
+    return start;
+}
+
+void wal_record_end(struct gs_buf *out, size_t start)
+{
+    uint8_t *head = (uint8_t *)out->data + start;
+    size_t payload = out->len - start - WAL_RECORD_HEAD;
+    put_u32(head + 4, (uint32_t)payload);
+    put_u32(head + 8, (uint32_t)crc32_z(0, head + 12, payload + 1));
+}
+
+void wal_put_varint(struct gs_buf *out, uint64_t v)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7)
+        bytes[n++] = (uint8_t)(v | 0x80);
+    bytes[n++] = (uint8_t)v;
+    gs_buf_add(out, bytes, n);
+}
+
+static uint64_t zigzag(int64_t v)
+{
+    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+void wal_put_signed(struct gs_buf *out, int64_t v)
+{
+    wal_put_varint(out, zigzag(v));
+}
+
+void wal_put_text(struct gs_buf *out, struct gs_slice s)
+{
+    wal_put_varint(out, s.len);
+    gs_buf_add_slice(out, s);
+}
+
+// --- values ---
+
+static const double powers[DECIMAL_MAX + 1] = {1, 10, 100, 1000, 10000, 100000};
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+// The number of places with which v is exactly n / 10^places, up to five; -1: none.
+static int decimal_places(double v, int64_t *ret_n)
+{
+    if (!(fabs(v) < 1e12) || (v == 0 && signbit(v)))
+        return -1;
+    for (int places = 0; places <= DECIMAL_MAX; places++) {
+        int64_t n = (int64_t)(v * powers[places] + (v < 0 ? -0.5 : 0.5));
+        if ((double)n / powers[places] == v) {
+            *ret_n = n;
+            return places;
+        }
+    }
+    return -1;
+}
+
+void wal_put_value(struct gs_buf *out, double v)
+{
+    int64_t n = 0;
+    uint64_t bits = bits_of(v);
+    int places = bits == STALE_BITS ? STALE : decimal_places(v, &n);
+    if (places == STALE) {
+        gs_buf_add_char(out, STALE);
+    } else if (places < 0) {
+        uint8_t raw[9] = {RAW};
+        put_u32(raw + 1, (uint32_t)bits);
+        put_u32(raw + 5, (uint32_t)(bits >> 32));
+        gs_buf_add(out, raw, sizeof(raw));
+    } else {
+        uint64_t z = zigzag(n);
+        uint8_t bytes[10];
+        size_t len = 0;
+        bytes[len++] =
+            (uint8_t)((unsigned)places | (unsigned)(z & 0xf) << 3 | (z > 0xf ? 0x80u : 0));
+        for (z >>= 4; bytes[len - 1] & 0x80; z >>= 7)
+            bytes[len++] = (uint8_t)((z & 0x7f) | (z > 0x7f ? 0x80 : 0));
+        gs_buf_add(out, bytes, len);
+    }
+}
+
+// --- reading ---
+
+static uint8_t get_byte(struct wal_cursor *c)
+{
+    if (c->at == c->end) {
+        c->bad = true;
+        return 0;
+    }
+    return *c->at++;
+}
+
+uint64_t wal_get_varint(struct wal_cursor *c)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t byte = get_byte(c);
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return v;
+    }
+    c->bad = true;
+    return 0;
+}
+
+static int64_t unzigzag(uint64_t z)
+{
+    return (int64_t)(z >> 1) ^ -(int64_t)(z & 1);
+}
+
+int64_t wal_get_signed(struct wal_cursor *c)
+{
+    return unzigzag(wal_get_varint(c));
+}
+
+struct gs_slice wal_get_text(struct wal_cursor *c)
+{
+    uint64_t len = wal_get_varint(c);
+    if (c->bad || len > (size_t)(c->end - c->at)) {
+        c->bad = true;
+        return (struct gs_slice){NULL, 0};
+    }
+    struct gs_slice s = gs_slice_make(c->at, (size_t)len);
+    c->at += len;
+    return s;
+}
+
+static double double_of(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+double wal_get_value(struct wal_cursor *c)
+{
+    uint8_t first = get_byte(c);
+    unsigned form = first & 7;
+    if (form == STALE)
+        return double_of(STALE_BITS);
+    if (form == RAW) {
+        if (c->end - c->at < 8) {
+            c->bad = true;
+            return 0;
+        }
+        uint64_t bits = get_u32(c->at) | (uint64_t)get_u32(c->at + 4) << 32;
+        c->at += 8;
+        return double_of(bits);
+    }
+    uint64_t z = (first >> 3) & 0xf;
+    unsigned shift = 4;
+    for (uint8_t byte = first; byte & 0x80; shift += 7) {
+        byte = get_byte(c);
+        if (shift > 57) {
+            c->bad = true;
+            return 0;
+        }
+        z |= (uint64_t)(byte & 0x7f) << shift;
+    }
+    return (double)unzigzag(z) / powers[form];
+}
+
+static bool record_at(struct gs_slice segment, size_t pos, struct wal_record *ret, size_t *ret_end)
+{
+    if (segment.len - pos < WAL_RECORD_HEAD)
+        return false;
+    const uint8_t *head = (const uint8_t *)segment.data + pos;
+    size_t len = get_u32(head + 4);
+    if (get_u32(head) != WAL_RECORD_MAGIC || len > WAL_MAX_RECORD ||
+        len > segment.len - pos - WAL_RECORD_HEAD ||
+        get_u32(head + 8) != (uint32_t)crc32_z(0, head + 12, len + 1))
+        return false;
+    const uint8_t *payload = head + WAL_RECORD_HEAD;
+    *ret = (struct wal_record){(enum wal_type)head[12], {payload, payload + len, false}};
+    *ret_end = pos + WAL_RECORD_HEAD + len;
+    return true;
+}
+
+bool wal_next_record(struct gs_slice segment, size_t *pos, struct wal_record *ret,
+                     bool *ret_skipped)
+{
+    uint8_t magic[4];
+    put_u32(magic, WAL_RECORD_MAGIC);
+    *ret_skipped = false;
+    while (*pos < segment.len) {
+        size_t end;
+        if (record_at(segment, *pos, ret, &end)) {
+            *pos = end;
+            return true;
+        }
+        *ret_skipped = true;
+        const char *from = segment.data + *pos + 1;
+        const char *next = memmem(from, segment.len - *pos - 1, magic, sizeof(magic));
+        *pos = next ? (size_t)(next - segment.data) : segment.len;
+    }
+    return false;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// From label pairs to series: an ascending list of series for each pair, and for each label name
+// the set of its values.
+#include "tsdb/store.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+struct value_set { // values of a label name that series have
+    uint32_t *symbols;
+    size_t len, cap;
+};
+
+static void postings_free(void *p)
+{
+    struct postings *list = p;
+    free(list->refs);
+    free(list);
+}
+
+static void values_free(void *p)
+{
+    struct value_set *v = p;
+    free(v->symbols);
+    free(v);
+}
+
+static struct gs_slice key_of_pair(const struct tsdb_pair *p)
+{
+    return gs_slice_make(p, sizeof(*p));
+}
+
+static struct gs_slice key_of_symbol(const uint32_t *s)
+{
+    return gs_slice_make(s, sizeof(*s));
+}
+
+static void add_value(struct tsdb *db, const struct tsdb_pair *pair)
+{
+    struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&pair->name));
+    if (!v) {
+        v = gs_alloc(sizeof(*v));
+        gs_hmap_put(db->names, key_of_symbol(&pair->name), v);
+    }
+    gs_grow(&v->symbols, &v->cap, v->len, sizeof(*v->symbols));
+    v->symbols[v->len++] = pair->value;
+}
+
+static void remove_value(struct tsdb *db, const struct tsdb_pair *pair)
+{
+    struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&pair->name));
+    for (size_t i = 0; i < v->len; i++) {
+        if (v->symbols[i] == pair->value) {
+            v->symbols[i] = v->symbols[--v->len];
+            break;
+        }
+    }
+    if (!v->len)
+        values_free(gs_hmap_remove(db->names, key_of_symbol(&pair->name)));
+}
+
+static void insert_ref(struct postings *list, tsdb_ref ref)
+{
+    size_t cap = list->cap;
+    gs_grow(&list->refs, &cap, list->len, sizeof(*list->refs));
+    list->cap = (uint32_t)cap;
+    uint32_t at = list->len++;
+    for (; at && list->refs[at - 1] > ref; at--) // mostly the newest number is the highest
+        list->refs[at] = list->refs[at - 1];
+    list->refs[at] = ref;
+}
+
+static void take_ref(struct postings *list, tsdb_ref ref)
+{
+    uint32_t low = 0, high = list->len;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (list->refs[mid] < ref)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    memmove(&list->refs[low], &list->refs[low + 1], (list->len - low - 1) * sizeof(*list->refs));
+    list->len--;
+}
+
+void index_add(struct tsdb *db, tsdb_ref ref)
+{
+    const struct series *s = &db->series[ref];
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+        if (!list) {
+            list = gs_alloc(sizeof(*list));
+            gs_hmap_put(db->postings, key_of_pair(&s->pairs[i]), list);
+            add_value(db, &s->pairs[i]);
+        }
+        insert_ref(list, ref);
+    }
+}
+
+void index_remove(struct tsdb *db, tsdb_ref ref)
+{
+    const struct series *s = &db->series[ref];
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+        take_ref(list, ref);
+        if (list->len)
+            continue;
+        remove_value(db, &s->pairs[i]);
+        postings_free(gs_hmap_remove(db->postings, key_of_pair(&s->pairs[i])));
+    }
+}
+
+void index_init(struct tsdb *db)
+{
+    db->postings = gs_hmap_new(postings_free);
+    db->names = gs_hmap_new(values_free);
+}
+
+void index_finish(struct tsdb *db)
+{
+    gs_hmap_free(db->postings);
+    gs_hmap_free(db->names);
+}
+
+size_t index_bytes(const struct tsdb *db)
+{
+    size_t pos = 0, bytes = gs_hmap_len(db->postings) * 64;
+    void *value;
+    while (gs_hmap_next(db->postings, &pos, NULL, &value))
+        bytes += ((struct postings *)value)->cap * sizeof(tsdb_ref);
+    return bytes + db->by_hash_cap * sizeof(*db->by_hash);
+}
+
+const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value)
+{
+    const struct tsdb_pair pair = {name, value};
+    return gs_hmap_get(db->postings, key_of_pair(&pair));
+}
+
+// --- selecting ---
+
+static void add_ref(struct tsdb_refs *r, tsdb_ref ref)
+{
+    gs_grow(&r->items, &r->cap, r->len, sizeof(*r->items));
+    r->items[r->len++] = ref;
+}
+
+void tsdb_refs_finish(struct tsdb_refs *r)
+{
+    free(r->items);
+    *r = (struct tsdb_refs){0};
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return (x > y) - (x < y);
+}
+
+static bool matches_empty(const struct tsdb_matcher *m)
+{
+    return tsdb_matcher_matches(m, GS_SLICE(""));
+}
+
+// Series whose label has a value that matches; the pattern meets each distinct value once.
+static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m, uint32_t name,
+                            struct tsdb_refs *ret)
+{
+    const struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
+    size_t lists = 0;
+    for (size_t i = 0; v && i < v->len; i++) {
+        if (!tsdb_matcher_matches(m, tsdb_symbol_text(db->symbols, v->symbols[i])))
+            continue;
+        const struct postings *list = index_find(db, name, v->symbols[i]);
+        for (size_t k = 0; k < list->len; k++)
+            add_ref(ret, list->refs[k]);
+        lists++;
+    }
+    if (lists > 1)
+        qsort(ret->items, ret->len, sizeof(*ret->items), compare_refs);
+}
+
+static void all_series(const struct tsdb *db, struct tsdb_refs *ret)
+{
+    for (size_t i = 0; i < db->n_series; i++)
+        if (db->series[i].pairs)
+            add_ref(ret, (tsdb_ref)i);
+}
+
+struct compiled { // a matcher on symbols
+    const struct tsdb_matcher *m;
+    uint32_t name, value; // value: of TSDB_EQ and TSDB_NEQ
+    uint32_t last_symbol; // memory of the last answer: neighbours share values
+    bool last_answer;
+};
+
+static bool series_matches(const struct tsdb *db, const struct series *s, struct compiled *c)
+{
+    uint32_t value = TSDB_SYMBOL_EMPTY;
+    if (c->name != TSDB_NO_SYMBOL)
+        value = tsdb_labels_get((struct tsdb_labels){s->pairs, s->n_pairs}, c->name);
+    if (c->m->op == TSDB_EQ)
+        return value == c->value;
+    if (c->m->op == TSDB_NEQ)
+        return value != c->value;
+    if (value != c->last_symbol) {
+        c->last_symbol = value;
+        c->last_answer = tsdb_matcher_matches(c->m, tsdb_symbol_text(db->symbols, value));
+    }
+    return c->last_answer;
+}
+
+static size_t cost_of(const struct tsdb *db, const struct compiled *c)
+{
+    if (matches_empty(c->m))
+        return SIZE_MAX;
+    if (c->m->op == TSDB_EQ) {
+        const struct postings *list = index_find(db, c->name, c->value);
+        return list ? list->len : 0;
+    }
+    return db->n_live; // a union: only when no equality narrows
+}
+
+// Candidates by the cheapest matcher; the others are asked series by series.
+static void candidates(const struct tsdb *db, const struct compiled *c, size_t n,
+                       struct tsdb_refs *ret, size_t *ret_done)
+{
+    size_t best = SIZE_MAX, best_cost = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        size_t cost = cost_of(db, &c[i]);
+        if (cost < best_cost) {
+            best = i;
+            best_cost = cost;
+        }
+    }
+    *ret_done = best;
+    if (best == SIZE_MAX) {
+        all_series(db, ret);
+    } else if (c[best].m->op == TSDB_EQ) {
+        const struct postings *list = index_find(db, c[best].name, c[best].value);
+        for (size_t k = 0; list && k < list->len; k++)
+            add_ref(ret, list->refs[k]);
+    } else {
+        union_of_values(db, c[best].m, c[best].name, ret);
+    }
+}
+
+static bool overlaps(const struct series *s, int64_t mint, int64_t maxt)
+{
+    return s->len && series_point(s, 0)->t_ms <= maxt && series_point(s, s->len - 1)->t_ms >= mint;
+}
+
+struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                           int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret)
+{
+    GS_AUTO_FREE struct compiled *c = gs_alloc_array(n_m + 1, sizeof(*c));
+    for (size_t i = 0; i < n_m; i++)
+        c[i] = (struct compiled){&m[i], tsdb_symbol_find(db->symbols, m[i].name),
+                                 tsdb_symbol_find(db->symbols, m[i].value), TSDB_NO_SYMBOL, false};
+    struct tsdb_refs found = {0};
+    size_t done, kept = 0;
+    candidates(db, c, n_m, &found, &done);
+    for (size_t i = 0; i < found.len; i++) {
+        const struct series *s = &db->series[found.items[i]];
+        bool ok = overlaps(s, mint, maxt);
+        for (size_t k = 0; ok && k < n_m; k++)
+            ok = k == done || series_matches(db, s, &c[k]);
+        if (ok)
+            found.items[kept++] = found.items[i];
+    }
+    found.len = kept;
+    if (max_series && kept > max_series) {
+        tsdb_refs_finish(&found);
+        return gs_error_new(GS_ELIMIT, "more than %zu series match", max_series);
+    }
+    *ret = found;
+    return NULL;
+}
+
+// --- label names and values ---
+
+struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,
+                                   const struct tsdb_matcher *m, size_t n_m, int64_t mint,
+                                   int64_t maxt, void (*fn)(void *arg, struct gs_slice value),
+                                   void *arg)
+{
+    struct tsdb_refs refs = {0};
+    struct gs_error *err = tsdb_find(db, m, n_m, mint, maxt, 0, &refs);
+    if (err)
+        return err;
+    uint32_t symbol = name.len ? tsdb_symbol_find(db->symbols, name) : TSDB_NO_SYMBOL;
+    struct gs_hmap *seen = gs_hmap_new(NULL);
+    for (size_t i = 0; i < refs.len; i++) {
+        const struct series *s = &db->series[refs.items[i]];
+        for (size_t k = 0; k < s->n_pairs; k++) {
+            if (name.len && s->pairs[k].name != symbol)
+                continue;
+            const uint32_t *found = name.len ? &s->pairs[k].value : &s->pairs[k].name;
+            if (gs_hmap_get(seen, key_of_symbol(found)))
+                continue;
+            gs_hmap_put(seen, key_of_symbol(found), seen);
+            fn(arg, tsdb_symbol_text(db->symbols, *found));
+        }
+    }
+    gs_hmap_free(seen);
+    tsdb_refs_finish(&refs);
+    return NULL;
+}
+
+void tsdb_count_by_label(const struct tsdb *db, struct gs_slice label,
+                         void (*fn)(void *arg, struct gs_slice value, size_t series), void *arg)
+{
+    uint32_t name = tsdb_symbol_find(db->symbols, label);
+    const struct value_set *v =
+        name == TSDB_NO_SYMBOL ? NULL : gs_hmap_get(db->names, key_of_symbol(&name));
+    for (size_t i = 0; v && i < v->len; i++)
+        fn(arg, tsdb_symbol_text(db->symbols, v->symbols[i]),
+           index_find(db, name, v->symbols[i])->len);
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns that label matchers mostly are - literals, alternations of literals, a literal with ".*"
+// at its ends - are compared directly; the rest is PCRE2's, under limits.
+#include "tsdb/matcher.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#define MATCH_LIMIT  UINT32_C(200000)
+#define DEPTH_LIMIT  UINT32_C(2000)
+#define MAX_PATTERN  ((size_t)64 * 1024)
+#define MAX_LITERALS ((size_t)10000)
+
+struct tsdb_regex {
+    enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_AFFIX, REGEX_PCRE } form;
+    struct gs_hmap *literals;      // REGEX_LITERALS: a set
+    char *prefix, *suffix, *infix; // REGEX_AFFIX: prefix.*infix.*suffix, NULL: none
+    pcre2_code *code;              // always there: expansion needs its groups
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+};
+
+void tsdb_regex_free(struct tsdb_regex *r)
+{
+    if (!r)
+        return;
+    gs_hmap_free(r->literals);
+    free(r->prefix);
+    free(r->suffix);
+    free(r->infix);
+    pcre2_match_data_free(r->data);
+    pcre2_match_context_free(r->context);
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+static bool is_special(char c)
+{
+    return strchr("\\.+*?()|[]{}^$", c) != NULL && c != '\0';
+}
+
+// Copies text while it is literal; an escaped special character is one. False: something else.
+static bool take_literal(struct gs_slice text, struct gs_buf *out)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '\\' && i + 1 < text.len && is_special(text.data[i + 1]))
+            c = text.data[++i];
+        else if (is_special(c) || c == '\0')
+            return false;
+        gs_buf_add_char(out, c);
+    }
+    return true;
+}
+
+static bool take_literals(struct tsdb_regex *r, struct gs_slice text)
+{
+    struct gs_hmap *set = gs_hmap_new(NULL);
+    bool ok = true;
+    if (text.len > 2 && text.data[0] == '(' && text.data[text.len - 1] == ')')
+        text = gs_slice_make(text.data + 1, text.len - 2);
+    while (ok && text.data) {
+        GS_AUTO_BUF struct gs_buf literal = {0};
+        // An escaped "|" makes take_literal stop at the backslash before the cut: not this form.
+        ok = take_literal(gs_slice_cut(&text, '|'), &literal) && gs_hmap_len(set) < MAX_LITERALS;
+        if (ok)
+            gs_hmap_put(set, gs_buf_slice(&literal), r);
+    }
+    if (ok) {
+        r->form = REGEX_LITERALS;
+        r->literals = set;
+    } else {
+        gs_hmap_free(set);
+    }
+    return ok;
+}
+
+static char *literal_of(struct gs_slice text)
+{
+    struct gs_buf out = {0};
+    if (take_literal(text, &out))
+        return gs_buf_take(&out);
+    gs_buf_finish(&out);
+    return NULL;
+}
+
+// "prefix.*", ".*suffix", ".*infix.*"
+static bool take_affixes(struct tsdb_regex *r, struct gs_slice text)
+{
+    bool front = gs_slice_starts(text, ".*"), back = text.len > 2 && gs_slice_ends(text, ".*");
+    if (back && text.len > 3 && text.data[text.len - 3] == '\\')
+        return false; // "\.*"
+    if (!front && !back)
+        return false;
+    struct gs_slice middle =
+        gs_slice_make(text.data + (front ? 2 : 0), text.len - (front ? 2 : 0) - (back ? 2 : 0));
+    char *literal = literal_of(middle);
+    if (!literal)
+        return false;
+    r->form = REGEX_AFFIX;
+    *(front && back ? &r->infix : front ? &r->suffix : &r->prefix) = literal;
+    return true;
+}
+
+static void choose_form(struct tsdb_regex *r, struct gs_slice pattern)
+{
+    r->form = REGEX_PCRE;
+    if (gs_slice_eq_str(pattern, ".*"))
+        r->form = REGEX_ANY;
+    else if (gs_slice_eq_str(pattern, ".+"))
+        r->form = REGEX_NOT_EMPTY;
+    else if (!take_literals(r, pattern))
+        (void)take_affixes(r, pattern);
+}
+
+struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret)
+{
+    if (!pattern.data)
+        pattern = GS_SLICE("");
+    if (pattern.len > MAX_PATTERN)
+        return gs_error_new(GS_ELIMIT, "regular expression longer than %zu bytes", MAX_PATTERN);
+    GS_AUTO_BUF struct gs_buf anchored = {0};
+    gs_buf_add_str(&anchored, "^(?s:");
+    gs_buf_add_slice(&anchored, pattern);
+    gs_buf_add_str(&anchored, ")$");
+    int code;
+    PCRE2_SIZE offset;
+    struct tsdb_regex *r = gs_alloc(sizeof(*r));
+    r->code = pcre2_compile((PCRE2_SPTR)anchored.data, anchored.len,
+                            PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code,
+                            &offset, NULL);
+    if (!r->code) {
+        char text[256];
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof(text));
+        tsdb_regex_free(r);
+        return gs_error_new(GS_EINVAL, "regular expression: %s at byte %zu", text,
+                            offset > 5 ? (size_t)offset - 5 : 0);
+    }
+    (void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
+    r->data = pcre2_match_data_create_from_pattern(r->code, NULL);
+    r->context = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r->context, MATCH_LIMIT);
+    pcre2_set_depth_limit(r->context, DEPTH_LIMIT);
+    choose_form(r, pattern);
+    *ret = r;
+    return NULL;
+}
+
+static int pcre_match(const struct tsdb_regex *r, struct gs_slice text)
+{
+    const char *data = text.data ? text.data : "";
+    return pcre2_match(r->code, (PCRE2_SPTR)data, text.len, 0, 0, r->data, r->context);
+}
+
+bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text)
+{
+    switch (r->form) {
+    case REGEX_ANY:
+        return true;
+    case REGEX_NOT_EMPTY:
+        return text.len > 0;
+    case REGEX_LITERALS:
+        return gs_hmap_get(r->literals, text) != NULL;
+    case REGEX_AFFIX:
+        if (r->prefix)
+            return gs_slice_starts(text, r->prefix);
+        if (r->suffix)
+            return gs_slice_ends(text, r->suffix);
+        return !*r->infix || (text.len && memmem(text.data, text.len, r->infix, strlen(r->infix)));
+    case REGEX_PCRE:
+        break;
+    }
+    return pcre_match(r, text) > 0;
+}
+
+// --- expansion ---
+
+struct template
+{
+    const struct tsdb_regex *regex;
+    struct gs_slice text; // that was matched
+    const PCRE2_SIZE *spans;
+    uint32_t n_spans;
+    struct gs_buf *out;
+};
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int group_number(const struct template *t, struct gs_slice name)
+{
+    int number = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.data[i] < '0' || name.data[i] > '9' || number > 1000) {
+            GS_AUTO_FREE char *text = gs_slice_dup(name);
+            return pcre2_substring_number_from_name(t->regex->code, (PCRE2_SPTR)text);
+        }
+        number = number * 10 + (name.data[i] - '0');
+    }
+    return number;
+}
+
+static void add_group(const struct template *t, struct gs_slice name)
+{
+    int number = group_number(t, name);
+    if (number < 0 || (uint32_t)number >= t->n_spans || t->spans[2 * number] == PCRE2_UNSET)
+        return;
+    gs_buf_add(t->out, t->text.data + t->spans[2 * number],
+               t->spans[2 * number + 1] - t->spans[2 * number]);
+}
+
+// At the character behind "$". Returns how many bytes were used; 0: no reference, "$" stands.
+static size_t add_reference(const struct template *t, struct gs_slice rest)
+{
+    if (!rest.len)
+        return 0;
+    if (rest.data[0] == '$') {
+        gs_buf_add_char(t->out, '$');
+        return 1;
+    }
+    bool braces = rest.data[0] == '{';
+    size_t start = braces, end = start;
+    while (end < rest.len && is_word(rest.data[end]))
+        end++;
+    if (end == start || (braces && (end == rest.len || rest.data[end] != '}')))
+        return 0;
+    add_group(t, gs_slice_make(rest.data + start, end - start));
+    return end + braces;
+}
+
+bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
+                       struct gs_buf *ret)
+{
+    if (pcre_match(r, text) <= 0)
+        return false;
+    const struct template t = {r, text, pcre2_get_ovector_pointer(r->data),
+                               pcre2_get_ovector_count(r->data), ret};
+    for (size_t i = 0; i < template_.len; i++) {
+        size_t used = 0;
+        if (template_.data[i] == '$')
+            used = add_reference(&t, gs_slice_make(template_.data + i + 1, template_.len - i - 1));
+        if (!used)
+            gs_buf_add_char(ret, template_.data[i]);
+        i += used;
+    }
+    return true;
+}
+
+bool tsdb_matcher_matches(const struct tsdb_matcher *m, struct gs_slice value)
+{
+    switch (m->op) {
+    case TSDB_EQ:
+        return gs_slice_eq(value, m->value);
+    case TSDB_NEQ:
+        return !gs_slice_eq(value, m->value);
+    case TSDB_RE:
+        return tsdb_regex_matches(m->regex, value);
+    case TSDB_NRE:
+        break;
+    }
+    return !tsdb_regex_matches(m->regex, value);
+}

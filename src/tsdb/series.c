@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of series: numbers, label sets, and the way from a label set to its number.
+#include "tsdb/store.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#define MAX_LABELS ((size_t)256)
+
+static uint32_t hash_pairs(const struct tsdb_pair *pairs, size_t n)
+{
+    return (uint32_t)gs_hash(pairs, n * sizeof(*pairs));
+}
+
+static size_t find_place(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n,
+                         uint32_t hash)
+{
+    size_t mask = db->by_hash_cap - 1, at = hash & mask;
+    for (; db->by_hash[at]; at = (at + 1) & mask) {
+        const struct series *s = &db->series[db->by_hash[at] - 1];
+        if (s->hash == hash && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0)
+            break;
+    }
+    return at;
+}
+
+static void grow_table(struct tsdb *db)
+{
+    size_t old_cap = db->by_hash_cap, cap = old_cap ? old_cap * 2 : 1024;
+    uint32_t *old = db->by_hash;
+    db->by_hash = gs_alloc_array(cap, sizeof(*db->by_hash));
+    db->by_hash_cap = cap;
+    for (size_t i = 0; i < old_cap; i++) {
+        if (!old[i])
+            continue;
+        size_t at = db->series[old[i] - 1].hash & (cap - 1);
+        while (db->by_hash[at])
+            at = (at + 1) & (cap - 1);
+        db->by_hash[at] = old[i];
+    }
+    free(old);
+}
+
+static void clear_place(struct tsdb *db, size_t hole)
+{
+    size_t mask = db->by_hash_cap - 1;
+    db->by_hash[hole] = 0;
+    for (size_t at = (hole + 1) & mask; db->by_hash[at]; at = (at + 1) & mask) {
+        size_t home = db->series[db->by_hash[at] - 1].hash & mask;
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue;
+        db->by_hash[hole] = db->by_hash[at];
+        db->by_hash[at] = 0;
+        hole = at;
+    }
+}
+
+static tsdb_ref take_number(struct tsdb *db)
+{
+    tsdb_ref ref = db->first_free;
+    if (ref != TSDB_NO_REF) {
+        db->first_free = db->series[ref].next_free;
+        return ref;
+    }
+    gs_grow(&db->series, &db->series_cap, db->n_series, sizeof(*db->series));
+    return (tsdb_ref)db->n_series++;
+}
+
+// Sorted by the text of the names; each pair holds a reference to its symbols.
+static size_t intern_pairs(struct tsdb *db, const struct metrics_labels *set, struct tsdb_pair *ret)
+{
+    size_t n = metrics_labels_len(set);
+    for (size_t i = 0; i < n; i++) {
+        const struct metrics_label *l = metrics_labels_at(set, i);
+        ret[i] = (struct tsdb_pair){tsdb_symbol_intern(db->symbols, l->name),
+                                    tsdb_symbol_intern(db->symbols, l->value)};
+    }
+    return n;
+}
+
+static void unref_pairs(struct tsdb *db, const struct tsdb_pair *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tsdb_symbol_unref(db->symbols, pairs[i].name);
+        tsdb_symbol_unref(db->symbols, pairs[i].value);
+    }
+}
+
+static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_t n, uint32_t hash)
+{
+    tsdb_ref ref = take_number(db);
+    struct tsdb_pair *copy = gs_alloc_array(n ? n : 1, sizeof(*copy));
+    if (n)
+        memcpy(copy, pairs, n * sizeof(*copy));
+    db->series[ref] = (struct series){.pairs = copy, .n_pairs = (uint32_t)n, .hash = hash};
+    db->bytes_labels += n * sizeof(*copy);
+    db->n_live++;
+    db->generation++;
+    if ((db->n_live + 1) * 4 > db->by_hash_cap * 3)
+        grow_table(db);
+    db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
+    index_add(db, ref);
+    return ref;
+}
+
+struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                                 tsdb_ref *ret)
+{
+    if (n > MAX_LABELS)
+        return gs_error_new(GS_ELIMIT, "more than %zu labels", MAX_LABELS);
+    struct metrics_labels *set = metrics_labels_new(labels, n);
+    struct tsdb_pair pairs[MAX_LABELS];
+    n = intern_pairs(db, set, pairs);
+    metrics_labels_unref(set);
+    uint32_t hash = hash_pairs(pairs, n);
+    if (!db->by_hash_cap)
+        grow_table(db);
+    size_t at = find_place(db, pairs, n, hash);
+    if (db->by_hash[at]) {
+        *ret = db->by_hash[at] - 1;
+        unref_pairs(db, pairs, n);
+        return NULL;
+    }
+    if (db->n_live >= db->cfg.max_series) {
+        db->refused++;
+        unref_pairs(db, pairs, n);
+        return gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series",
+                            db->cfg.max_series);
+    }
+    *ret = add_series(db, pairs, n, hash);
+    return NULL;
+}
+
+void series_drop(struct tsdb *db, tsdb_ref ref)
+{
+    struct series *s = &db->series[ref];
+    index_remove(db, ref);
+    clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
+    unref_pairs(db, s->pairs, s->n_pairs);
+    db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
+    db->bytes_points -= s->cap * sizeof(*s->points);
+    free(s->pairs);
+    free(s->points);
+    *s = (struct series){.next_free = db->first_free};
+    db->first_free = ref;
+    db->n_live--;
+    db->generation++;
+    if (db->wal)
+        wal_series_gone(db->wal, ref);
+}
+
+void series_table_finish(struct tsdb *db)
+{
+    for (size_t i = 0; i < db->n_series; i++) {
+        free(db->series[i].pairs);
+        free(db->series[i].points);
+    }
+    free(db->series);
+    free(db->by_hash);
+}
+
+struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref)
+{
+    return (struct tsdb_labels){db->series[ref].pairs, db->series[ref].n_pairs};
+}
+
+struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name)
+{
+    uint32_t symbol = tsdb_symbol_find(db->symbols, gs_slice_of(name));
+    if (symbol == TSDB_NO_SYMBOL)
+        return GS_SLICE("");
+    return tsdb_symbol_text(db->symbols, tsdb_labels_get(tsdb_series_labels(db, ref), symbol));
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store's life: opening, recovery, upkeep, statistics.
+#include "tsdb/store.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define DEFAULT_RETENTION_MS INT64_C(7200000)
+#define DEFAULT_MAX_SERIES   ((size_t)2000000)
+#define GC_SERIES_A_CALL     ((size_t)50000)
+
+struct tsdb *tsdb_new(const struct tsdb_config *cfg)
+{
+    struct tsdb *db = gs_alloc(sizeof(*db));
+    if (cfg)
+        db->cfg = *cfg;
+    if (!db->cfg.retention_ms)
+        db->cfg.retention_ms = DEFAULT_RETENTION_MS;
+    if (!db->cfg.max_series)
+        db->cfg.max_series = DEFAULT_MAX_SERIES;
+    db->symbols = tsdb_symbols_new();
+    db->first_free = TSDB_NO_REF;
+    db->newest_ms = INT64_MIN;
+    index_init(db);
+    return db;
+}
+
+void tsdb_free(struct tsdb *db)
+{
+    if (!db)
+        return;
+    wal_close(db->wal);
+    index_finish(db);
+    series_table_finish(db);
+    tsdb_symbols_free(db->symbols);
+    free(db);
+}
+
+struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
+{
+    struct tsdb *db = tsdb_new(cfg);
+    db->cfg.storage_path = NULL;
+    if (!cfg || !cfg->storage_path) {
+        *ret = db;
+        return NULL;
+    }
+    GS_AUTO_FREE char *dir = gs_format("%s/wal", cfg->storage_path);
+    struct wal *wal;
+    struct gs_error *err =
+        wal_open(&(struct wal_config){.dir = dir, .retention_ms = db->cfg.retention_ms}, &wal);
+    if (err) {
+        tsdb_free(db);
+        return err;
+    }
+    wal_recover(wal, db, gs_unix_ms(), &db->recovered);
+    db->wal = wal;
+    if (db->recovered.corrupt)
+        gs_warn("tsdb", "%s: %llu places of the log were torn or corrupt; what they held is lost",
+                dir, (unsigned long long)db->recovered.corrupt);
+    *ret = db;
+    return NULL;
+}
+
+const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db)
+{
+    return db->symbols;
+}
+
+struct tsdb_symbols *tsdb_symbols_mut(struct tsdb *db)
+{
+    return db->symbols;
+}
+
+uint64_t tsdb_generation(const struct tsdb *db)
+{
+    return db->generation;
+}
+
+size_t tsdb_series_count(const struct tsdb *db)
+{
+    return db->n_live;
+}
+
+static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms)
+{
+    struct series *s = &db->series[ref];
+    while (s->len && series_point(s, 0)->t_ms < oldest_ms) {
+        s->start = s->start + 1 == s->cap ? 0 : s->start + 1;
+        s->len--;
+    }
+    // A series of a group keeps its number: the group may get a sample for it any time.
+    if (!s->len && !s->group)
+        series_drop(db, ref);
+}
+
+void tsdb_gc(struct tsdb *db, int64_t now_ms)
+{
+    int64_t oldest = now_ms - db->cfg.retention_ms;
+    size_t n = db->n_series < GC_SERIES_A_CALL ? db->n_series : GC_SERIES_A_CALL;
+    for (size_t i = 0; i < n; i++) {
+        if (db->gc_at >= db->n_series)
+            db->gc_at = 0;
+        if (db->series[db->gc_at].pairs)
+            trim(db, db->gc_at, oldest);
+        db->gc_at++;
+    }
+}
+
+void tsdb_sync(struct tsdb *db)
+{
+    if (db->wal)
+        wal_flush(db->wal, gs_unix_ms());
+}
+
+static void find_oldest(const struct tsdb *db, int64_t *ret_min)
+{
+    *ret_min = INT64_MAX;
+    for (size_t i = 0; i < db->n_series; i++) {
+        const struct series *s = &db->series[i];
+        if (s->len && series_point(s, 0)->t_ms < *ret_min)
+            *ret_min = series_point(s, 0)->t_ms;
+    }
+}
+
+void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
+{
+    *ret = (struct tsdb_stats){
+        .series = db->n_live,
+        .chunks = db->n_live,
+        .symbols = tsdb_symbols_len(db->symbols),
+        .label_pairs = gs_hmap_len(db->postings),
+        .samples_appended = db->appended,
+        .out_of_order = db->out_of_order,
+        .duplicates = db->duplicates,
+        .series_refused = db->refused,
+        .evicted_samples = db->evicted,
+        .bytes_samples = db->bytes_points,
+        .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
+        .bytes_symbols = tsdb_symbols_bytes(db->symbols),
+        .max_t_ms = db->newest_ms,
+        .wal_corrupt_records = db->recovered.corrupt,
+    };
+    find_oldest(db, &ret->min_t_ms);
+    ret->bytes = ret->bytes_samples + ret->bytes_index + ret->bytes_symbols;
+    if (!db->wal)
+        return;
+    struct wal_status status;
+    wal_status(db->wal, &status);
+    ret->wal_on = true;
+    ret->wal_failing = status.failing;
+    ret->wal_bytes = status.bytes;
+    ret->wal_errors = status.errors;
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/tsdb.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define L(name, value)                                                                             \
+    {                                                                                              \
+        GS_SLICE(name), GS_SLICE(value)                                                            \
+    }
+
+// "name{...} t=v t=v" lines of what matches, in the order of the series.
+static char *dump(struct tsdb *db, const struct tsdb_matcher *m, size_t n, int64_t mint,
+                  int64_t maxt)
+{
+    struct gs_buf out = {0};
+    struct tsdb_refs refs = {0};
+    struct tsdb_samples samples = {0};
+    assert_ok(tsdb_find(db, m, n, mint, maxt, 0, &refs));
+    for (size_t i = 0; i < refs.len; i++) {
+        struct tsdb_labels l = tsdb_series_labels(db, refs.items[i]);
+        for (size_t k = 0; k < l.n; k++)
+            gs_buf_addf(&out, "%s" GS_SLICE_FMT "=" GS_SLICE_FMT, k ? "," : "",
+                        GS_SLICE_ARG(tsdb_symbol_text(tsdb_symbols(db), l.pairs[k].name)),
+                        GS_SLICE_ARG(tsdb_symbol_text(tsdb_symbols(db), l.pairs[k].value)));
+        tsdb_read(db, refs.items[i], mint, maxt, &samples);
+        for (size_t k = 0; k < samples.n; k++) {
+            if (tsdb_is_stale(samples.v[k]))
+                gs_buf_addf(&out, " %lld=stale", (long long)samples.t[k]);
+            else
+                gs_buf_addf(&out, " %lld=%g", (long long)samples.t[k], samples.v[k]);
+        }
+        gs_buf_add_str(&out, "\n");
+    }
+    tsdb_samples_finish(&samples);
+    tsdb_refs_finish(&refs);
+    return gs_buf_take(&out);
+}
+
+#define assert_dump(db, m, n, mint, maxt, text)                                                    \
+    do {                                                                                           \
+        GS_AUTO_FREE char *dump_ = dump((db), (m), (n), (mint), (maxt));                           \
+        assert_string_equal(dump_, text);                                                          \
+    } while (0)
+
+static void append(struct tsdb *db, const char *name, const char *pod, int64_t t, double v)
+{
+    const struct metrics_label labels[] = {{GS_SLICE("pod"), gs_slice_of(pod)},
+                                           {GS_SLICE("__name__"), gs_slice_of(name)}};
+    assert_ok(tsdb_append(db, labels, 2, t, v));
+}
+
+static struct tsdb_matcher matcher(const char *name, enum tsdb_match op, const char *value)
+{
+    struct tsdb_matcher m = {gs_slice_of(name), gs_slice_of(value), op, NULL};
+    if (op == TSDB_RE || op == TSDB_NRE)
+        assert_ok(tsdb_regex_new(m.value, &m.regex));
+    return m;
+}
+
+static void matchers_select(void **state)
+{
+    static const struct {
+        const char *name;
+        enum tsdb_match op;
+        const char *value, *found;
+    } cases[] = {
+        {"pod", TSDB_EQ, "a", "a"},         {"pod", TSDB_NEQ, "a", "bc-"},
+        {"pod", TSDB_EQ, "", "-"},          {"pod", TSDB_NEQ, "", "abc"},
+        {"pod", TSDB_RE, "a|c", "ac"},      {"pod", TSDB_RE, "[ab]", "ab"},
+        {"pod", TSDB_NRE, "[ab]", "c-"},    {"pod", TSDB_RE, ".*", "abc-"},
+        {"pod", TSDB_RE, ".+", "abc"},      {"pod", TSDB_RE, "a?", "a-"},
+        {"none", TSDB_EQ, "x", ""},         {"none", TSDB_NEQ, "x", "abc-"},
+        {"none", TSDB_RE, ".*", "abc-"},    {"none", TSDB_RE, ".+", ""},
+        {"pod", TSDB_RE, "b.*", "b"},       {"pod", TSDB_RE, ".*c", "c"},
+        {"__name__", TSDB_RE, "m", "abc-"},
+    };
+    struct tsdb *db = tsdb_new(NULL);
+    append(db, "m", "a", 1, 1);
+    append(db, "m", "b", 1, 1);
+    append(db, "m", "c", 1, 1);
+    append(db, "m", "", 1, 1);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct tsdb_matcher m = matcher(cases[i].name, cases[i].op, cases[i].value);
+        struct tsdb_refs refs = {0};
+        assert_ok(tsdb_find(db, &m, 1, 0, 10, 0, &refs));
+        struct gs_buf found = {0};
+        for (size_t k = 0; k < refs.len; k++) {
+            struct gs_slice pod = tsdb_series_label(db, refs.items[k], "pod");
+            gs_buf_add_slice(&found, pod.len ? pod : GS_SLICE("-"));
+        }
+        GS_AUTO_FREE char *text = gs_buf_take(&found);
+        assert_string_equal(text, cases[i].found);
+        tsdb_refs_finish(&refs);
+        tsdb_regex_free(m.regex);
+    }
+    tsdb_free(db);
+    (void)state;
+}
+
+static void samples_come_in_order(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    const struct metrics_label labels[] = {L("__name__", "m")};
+    assert_ok(tsdb_append(db, labels, 1, 5, tsdb_stale_marker())); // nothing that could end
+    assert_ok(tsdb_append(db, labels, 1, 10, 1));
+    assert_ok(tsdb_append(db, labels, 1, 10, 1)); // the same again
+    assert_error(tsdb_append(db, labels, 1, 10, 2), GS_EEXIST, "duplicate");
+    assert_error(tsdb_append(db, labels, 1, 9, 2), GS_ECONFLICT, "out of order");
+    assert_ok(tsdb_append(db, labels, 1, 20, tsdb_stale_marker()));
+    assert_ok(tsdb_append(db, labels, 1, 30, tsdb_stale_marker())); // ended already
+    assert_ok(tsdb_append(db, labels, 1, 40, 4));
+    assert_dump(db, NULL, 0, 0, 100, "__name__=m 10=1 20=stale 40=4\n");
+    assert_dump(db, NULL, 0, 11, 39, "__name__=m 20=stale\n");
+    tsdb_free(db);
+    (void)state;
+}
+
+static void latest_looks_back(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    append(db, "m", "a", 10, 1);
+    append(db, "m", "a", 20, 2);
+    tsdb_ref ref = 0;
+    double v;
+    int64_t t;
+    tsdb_latest(db, &ref, 1, 25, 15, &v, &t);
+    assert_true(v == 2 && t == 20);
+    tsdb_latest(db, &ref, 1, 19, 9, &v, &t);
+    assert_true(v == 1 && t == 10);
+    tsdb_latest(db, &ref, 1, 19, 10, &v, NULL); // left-open
+    assert_true(tsdb_is_stale(v));
+    tsdb_free(db);
+    (void)state;
+}
+
+static uint32_t slot_of(struct tsdb_group *g, const char *pod)
+{
+    const struct metrics_label labels[] = {L("__name__", "m"), {GS_SLICE("pod"), gs_slice_of(pod)}};
+    uint32_t slot;
+    assert_ok(tsdb_group_slot(g, labels, 2, &slot));
+    return slot;
+}
+
+// pods: one letter each, with value v.
+static void pass(struct tsdb_group *g, int64_t t, const char *pods, double v)
+{
+    size_t added, fresh;
+    assert_ok(tsdb_group_begin(g, t));
+    for (const char *p = pods; *p; p++)
+        assert_true(tsdb_group_put(g, slot_of(g, (char[]){*p, 0}), v));
+    tsdb_group_commit(g, &added, &fresh);
+    assert_int_equal(added, strlen(pods));
+}
+
+static void a_slot_without_a_sample_ends(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct tsdb_group *g = tsdb_group_new(db);
+    pass(g, 10, "ab", 1);
+    pass(g, 20, "a", 2);
+    pass(g, 30, "a", 3);
+    pass(g, 40, "ab", 4);
+    assert_error(tsdb_group_begin(g, 40), GS_ECONFLICT, "not newer");
+    assert_dump(db, NULL, 0, 0, 100,
+                "__name__=m,pod=a 10=1 20=2 30=3 40=4\n"
+                "__name__=m,pod=b 10=1 20=stale 40=4\n");
+    tsdb_group_free(g);
+    tsdb_free(db);
+    (void)state;
+}
+
+static void a_pass_that_is_rolled_back_leaves_nothing(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct tsdb_group *g = tsdb_group_new(db);
+    pass(g, 10, "a", 1);
+    assert_ok(tsdb_group_begin(g, 20));
+    assert_true(tsdb_group_put(g, 0, 9));
+    assert_false(tsdb_group_put(g, 0, 8)); // twice in a pass
+    tsdb_group_rollback(g);
+    pass(g, 20, "a", 2);
+    assert_dump(db, NULL, 0, 0, 100, "__name__=m,pod=a 10=1 20=2\n");
+    tsdb_group_free(g);
+    tsdb_free(db);
+    (void)state;
+}
+
+static void a_series_goes_to_another_group(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct tsdb_group *g = tsdb_group_new(db), *h = tsdb_group_new(db);
+    pass(g, 10, "ab", 1);
+    pass(h, 15, "b", 7);
+    pass(g, 20, "a", 2);
+    pass(h, 25, "b", 8);
+    assert_dump(db, NULL, 0, 0, 100,
+                "__name__=m,pod=a 10=1 20=2\n"
+                "__name__=m,pod=b 10=1 15=7 25=8\n");
+    tsdb_group_free(g);
+    tsdb_group_free(h);
+    tsdb_free(db);
+    (void)state;
+}
+
+static void old_samples_and_series_go(void **state)
+{
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 100});
+    append(db, "m", "a", 10, 1);
+    append(db, "m", "b", 150, 1);
+    uint64_t before = tsdb_generation(db);
+    tsdb_gc(db, 200);
+    assert_int_equal(tsdb_series_count(db), 1);
+    assert_int_not_equal(tsdb_generation(db), before);
+    assert_dump(db, NULL, 0, 0, 1000, "__name__=m,pod=b 150=1\n");
+    append(db, "m", "c", 150, 2);
+    assert_dump(db, NULL, 0, 0, 1000, "__name__=m,pod=c 150=2\n__name__=m,pod=b 150=1\n");
+    tsdb_free(db);
+    (void)state;
+}
+
+static void the_series_limit_holds(void **state)
+{
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 1});
+    append(db, "m", "a", 1, 1);
+    const struct metrics_label other[] = {L("__name__", "x")};
+    assert_error(tsdb_append(db, other, 1, 1, 1), GS_ELIMIT, "limit of 1 series");
+    append(db, "m", "a", 2, 1);
+    struct tsdb_stats stats;
+    tsdb_stats(db, &stats);
+    assert_int_equal(stats.series_refused, 1);
+    tsdb_free(db);
+    (void)state;
+}
+
+static void add_name(void *arg, struct gs_slice value)
+{
+    gs_buf_add_slice(arg, value);
+    gs_buf_add_char(arg, ' ');
+}
+
+static void label_names_and_values(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    append(db, "m", "a", 1, 1);
+    append(db, "x", "b", 1, 1);
+    struct gs_buf out = {0};
+    struct tsdb_matcher m = matcher("__name__", TSDB_EQ, "x");
+    assert_ok(tsdb_label_values(db, GS_SLICE("pod"), &m, 1, 0, 10, add_name, &out));
+    gs_buf_add_char(&out, '|');
+    assert_ok(tsdb_label_values(db, GS_SLICE(""), NULL, 0, 0, 10, add_name, &out));
+    GS_AUTO_FREE char *text = gs_buf_take(&out);
+    assert_string_equal(text, "b |__name__ pod ");
+    tsdb_free(db);
+    (void)state;
+}
+
+static void templates_expand_as_in_go(void **state)
+{
+    static const char *const cases[][4] = {
+        {"(.*):(.*)", "host:80", "$2/$1", "80/host"},
+        {"(.*):(.*)", "host:80", "${1}x $$ $", "hostx $ $"},
+        {"(.*):(.*)", "host:80", "$1x", ""},
+        {"(?P<h>.*):.*", "host:80", "${h}-$h", "host-host"},
+        {"a(b)?", "a", "[$1][$9]", "[][]"},
+        {"(a)", "a", "${1", "${1"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct tsdb_regex *r;
+        struct gs_buf out = {0};
+        assert_ok(tsdb_regex_new(gs_slice_of(cases[i][0]), &r));
+        assert_true(tsdb_regex_expand(r, gs_slice_of(cases[i][1]), gs_slice_of(cases[i][2]), &out));
+        GS_AUTO_FREE char *text = gs_buf_take(&out);
+        assert_string_equal(text, cases[i][3]);
+        tsdb_regex_free(r);
+    }
+    struct tsdb_regex *r;
+    assert_error(tsdb_regex_new(GS_SLICE("a("), &r), GS_EINVAL, "missing closing parenthesis");
+    (void)state;
+}
+
+// --- the log ---
+
+struct stored {
+    char dir[64];
+    struct tsdb *db;
+};
+
+static void open_store(struct stored *s)
+{
+    assert_ok(tsdb_open(
+        &(struct tsdb_config){.storage_path = s->dir, .retention_ms = INT64_MAX / 4}, &s->db));
+}
+
+static void make_store(struct stored *s)
+{
+    strcpy(s->dir, "/tmp/gpuscale-tsdb-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    open_store(s);
+}
+
+static void remove_store(struct stored *s)
+{
+    tsdb_free(s->db);
+    GS_AUTO_FREE char *command = gs_format("rm -r %s", s->dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void what_was_written_comes_back(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    struct tsdb_group *g = tsdb_group_new(s.db);
+    pass(g, 10, "ab", 0.1);
+    pass(g, 20, "a", -1234.5);
+    append(s.db, "x", "q", 15, NAN);
+    append(s.db, "x", "q", 16, INFINITY);
+    append(s.db, "x", "r", 15, 1e300);
+    tsdb_group_free(g);
+    tsdb_free(s.db);
+    open_store(&s);
+    assert_dump(s.db, NULL, 0, 0, 100,
+                "__name__=m,pod=a 10=0.1 20=-1234.5\n"
+                "__name__=m,pod=b 10=0.1 20=stale\n"
+                "__name__=x,pod=q 15=nan 16=inf\n"
+                "__name__=x,pod=r 15=1e+300\n");
+    append(s.db, "m", "a", 30, 3); // and it goes on
+    tsdb_free(s.db);
+    open_store(&s);
+    struct tsdb_matcher m = matcher("pod", TSDB_EQ, "a");
+    assert_dump(s.db, &m, 1, 0, 100, "__name__=m,pod=a 10=0.1 20=-1234.5 30=3\n");
+    remove_store(&s);
+    (void)state;
+}
+
+static void a_second_process_is_refused(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    struct tsdb *other;
+    assert_error(tsdb_open(&(struct tsdb_config){.storage_path = s.dir}, &other), GS_EEXIST,
+                 "another process uses this storage path");
+    remove_store(&s);
+    (void)state;
+}
+
+static void a_torn_or_changed_byte_costs_its_record(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    for (int i = 0; i < 50; i++)
+        append(s.db, "m", "a", 10 + i, i);
+    tsdb_free(s.db);
+    GS_AUTO_FREE char *path = gs_format("%s/wal/wal-00000001", s.dir);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    assert_ok(gs_file_read(path, 1 << 20, &content));
+    // Somewhere in the middle: each place costs one record, behind the first (the labels).
+    for (size_t at = 80; at < content.len; at += 37) {
+        content.data[at] ^= 0x55;
+        assert_ok(gs_file_write_atomic(path, 0644, gs_buf_slice(&content)));
+        content.data[at] ^= 0x55;
+        open_store(&s);
+        struct tsdb_samples samples = {0};
+        tsdb_read(s.db, 0, 0, 1000, &samples);
+        assert_int_equal(samples.n, 49);
+        struct tsdb_stats stats;
+        tsdb_stats(s.db, &stats);
+        assert_int_equal(stats.wal_corrupt_records, 1);
+        tsdb_samples_finish(&samples);
+        tsdb_free(s.db);
+    }
+    // A torn tail.
+    assert_ok(gs_file_write_atomic(path, 0644, gs_slice_make(content.data, content.len - 3)));
+    open_store(&s);
+    struct tsdb_samples samples = {0};
+    tsdb_read(s.db, 0, 0, 1000, &samples);
+    assert_int_equal(samples.n, 49);
+    tsdb_samples_finish(&samples);
+    remove_store(&s);
+    (void)state;
+}
+
+static void a_killed_process_leaves_what_was_synced(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    tsdb_free(s.db);
+    for (int round = 0; round < 10; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            open_store(&s);
+            for (int i = 0; i < 100; i++)
+                append(s.db, "m", "a", 1000 * round + i + 1, i);
+            tsdb_sync(s.db);
+            append(s.db, "m", "a", 1000 * round + 500, 500); // not synced
+            raise(SIGKILL);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+    }
+    open_store(&s);
+    struct tsdb_samples samples = {0};
+    tsdb_read(s.db, 0, 0, 1000000, &samples);
+    assert_int_equal(samples.n, 1000);
+    tsdb_samples_finish(&samples);
+    remove_store(&s);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matchers_select),
+        cmocka_unit_test(samples_come_in_order),
+        cmocka_unit_test(latest_looks_back),
+        cmocka_unit_test(a_slot_without_a_sample_ends),
+        cmocka_unit_test(a_pass_that_is_rolled_back_leaves_nothing),
+        cmocka_unit_test(a_series_goes_to_another_group),
+        cmocka_unit_test(old_samples_and_series_go),
+        cmocka_unit_test(the_series_limit_holds),
+        cmocka_unit_test(label_names_and_values),
+        cmocka_unit_test(templates_expand_as_in_go),
+        cmocka_unit_test(what_was_written_comes_back),
+        cmocka_unit_test(a_second_process_is_refused),
+        cmocka_unit_test(a_torn_or_changed_byte_costs_its_record),
+        cmocka_unit_test(a_killed_process_leaves_what_was_synced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -174,6 +174,7 @@ static struct gs_error *make_api(struct engine *e)
 {
     const struct engine_options *o = &e->o;
     struct engine_api_config cfg = {
+        .loop = e->loop,
         .db = e->db,
         .promql = e->promql,
         .scrapes = e->scrapes,

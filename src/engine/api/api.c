@@ -15,17 +15,18 @@ struct route {
     const char *path; // one '*' stands for a path segment
     unsigned methods;
     void (*handle)(struct api_request *r);
+    bool queued; // may take long
 };
 
 static const struct route routes[] = {
-    {"/api/v1/query", GET_POST, api_query},
-    {"/api/v1/query_range", GET_POST, api_query_range},
+    {"/api/v1/query", GET_POST, api_query, true},
+    {"/api/v1/query_range", GET_POST, api_query_range, true},
     {"/api/v1/query_exemplars", GET_POST, api_query_exemplars},
     {"/api/v1/format_query", GET_POST, api_format_query},
     {"/api/v1/parse_query", GET_POST, api_parse_query},
-    {"/api/v1/series", GET_POST, api_series},
-    {"/api/v1/labels", GET_POST, api_labels},
-    {"/api/v1/label/*/values", GET, api_label_values},
+    {"/api/v1/series", GET_POST, api_series, true},
+    {"/api/v1/labels", GET_POST, api_labels, true},
+    {"/api/v1/label/*/values", GET, api_label_values, true},
     {"/api/v1/scrape_pools", GET, api_scrape_pools},
     {"/api/v1/targets", GET, api_targets},
     {"/api/v1/targets/metadata", GET, api_targets_metadata},
@@ -37,10 +38,10 @@ static const struct route routes[] = {
     {"/api/v1/status/flags", GET, api_status_flags},
     {"/api/v1/status/buildinfo", GET, api_status_buildinfo},
     {"/api/v1/status/runtimeinfo", GET, api_status_runtimeinfo},
-    {"/api/v1/status/tsdb", GET, api_status_tsdb},
+    {"/api/v1/status/tsdb", GET, api_status_tsdb, true},
     {"/api/v1/status/walreplay", GET, api_status_walreplay},
     {"/api/v1/notifications", GET, api_notifications},
-    {"/federate", GET, api_federate},
+    {"/federate", GET, api_federate, true},
     {"/metrics", GET, api_own_metrics},
     {"/version", GET, api_version},
     {"/-/healthy", GET, healthy},
@@ -148,6 +149,14 @@ static void dispatch(struct api_request *r, struct http_exchange *x)
         gs_error_free(err);
         return;
     }
+    if (routes[r->route].queued)
+        api_queue_run(r->api->queue, r);
+    else
+        api_run(r);
+}
+
+void api_run(struct api_request *r)
+{
     routes[r->route].handle(r);
 }
 
@@ -218,6 +227,7 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
+    a->queue = api_queue_new(cfg->loop);
     a->started_ms = gs_unix_ms();
     *ret = a;
     return NULL;
@@ -227,6 +237,7 @@ void engine_api_free(struct engine_api *a)
 {
     if (!a)
         return;
+    api_queue_free(a->queue);
     if (a->cors)
         tsdb_regex_free(a->cors);
     gs_buf_finish(&a->out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus' HTTP API over the parts of an engine:
 // https://prometheus.io/docs/prometheus/latest/querying/api/, /federate, /metrics, /-/….
-// Every request is answered before the handler returns: queries run one after another.
+// Queries run on the loop's thread, one after another; see queue.c.
 #pragma once
 
 #include "engine/config/config.h"
@@ -10,10 +10,13 @@
 #include "net/http.h"
 #include "promql/promql.h"
 
+#include <uv.h>
+
 struct engine_api;
 
 // What the API stands on; borrowed, alive longer than the API.
 struct engine_api_config {
+    uv_loop_t *loop;
     struct tsdb *db;
     struct promql_engine *promql;
     struct scrape_manager *scrapes; // NULL: no targets
@@ -33,6 +36,7 @@ struct engine_api_config {
 
 // GS_EINVAL when cors_origin is no regular expression.
 struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engine_api **ret);
+// Servers and loopback clients that it handles are stopped before.
 void engine_api_free(struct engine_api *a);
 void engine_api_handle(void *a, struct http_exchange *x); // an http_handler
 // What is loaded now (alive until the next call), and how the last attempt went.

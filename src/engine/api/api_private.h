@@ -23,11 +23,14 @@ enum api_error {
 
 enum { API_N_ROUTES_MAX = 64, API_N_CODES = 10 };
 
+struct api_queue;
+
 struct engine_api {
     struct engine_api_config cfg;
     const struct engine_config *config; // NULL: none loaded yet
     struct tsdb_regex *cors;            // NULL: every origin
-    struct gs_buf out;                  // the reply's body; its memory is used again
+    struct api_queue *queue;
+    struct gs_buf out; // the reply's body; its memory is used again
     bool reload_ok, stopping;
     int64_t started_ms, reload_ms; // reload_ms: of the last good one
     uint64_t n_queries;
@@ -124,6 +127,15 @@ void api_notifications(struct api_request *r);
 void api_own_metrics(struct api_request *r);
 void api_home(struct api_request *r);
 void api_version(struct api_request *r);
+
+// --- queue.c ---
+
+struct api_queue *api_queue_new(uv_loop_t *loop);
+void api_queue_free(struct api_queue *q); // those that wait are forgotten
+// Runs the request now, or when its turn comes. It is copied.
+void api_queue_run(struct api_queue *q, struct api_request *r);
+size_t api_queue_len(const struct api_queue *q);
+void api_run(struct api_request *r); // calls the route's handler
 
 // Names of routes and codes, for /metrics; NULL behind the last.
 const char *api_route_path(size_t i);

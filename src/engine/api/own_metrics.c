@@ -167,6 +167,9 @@ static void write_queries(const struct engine_api *a, struct gs_buf *out)
                          a->query_seconds);
     metrics_write_sample(out, "prometheus_engine_query_duration_seconds_count", &slice, 1,
                          (double)a->n_queries);
+    gauge(out, "prometheus_engine_queries",
+          "The current number of queries being executed or waiting.",
+          (double)api_queue_len(a->queue));
     gauge(out, "prometheus_engine_queries_concurrent_max", "The max number of concurrent queries.",
           1);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/num.h"
 
+#include "base/shortest.h"
+
 #include <ctype.h>
 #include <locale.h>
 #include <math.h>
@@ -103,34 +105,81 @@ struct gs_error *gs_parse_double(struct gs_slice s, double *ret)
     return NULL;
 }
 
+// --- print ---
+
+char *gs_put_u64(char *at, uint64_t v)
+{
+    char text[20];
+    size_t n = sizeof(text);
+    do {
+        text[--n] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    memcpy(at, text + n, sizeof(text) - n);
+    return at + (sizeof(text) - n);
+}
+
+// Go writes at least two exponent digits, as C does.
+static char *put_exponent_form(char *at, const char *digits, int n, int exponent)
+{
+    *at++ = digits[0];
+    if (n > 1) {
+        *at++ = '.';
+        memcpy(at, digits + 1, (size_t)n - 1);
+        at += n - 1;
+    }
+    *at++ = 'e';
+    *at++ = exponent < 0 ? '-' : '+';
+    unsigned e = (unsigned)(exponent < 0 ? -exponent : exponent);
+    if (e < 10)
+        *at++ = '0';
+    return gs_put_u64(at, e);
+}
+
+static char *put_plain_form(char *at, const char *digits, int n, int exponent)
+{
+    int point = exponent + 1; // digits in front of the point
+    if (point <= 0) {
+        *at++ = '0';
+        *at++ = '.';
+        memset(at, '0', (size_t)-point);
+        at += -point;
+        memcpy(at, digits, (size_t)n);
+        return at + n;
+    }
+    int whole = point < n ? point : n;
+    memcpy(at, digits, (size_t)whole);
+    at += whole;
+    memset(at, '0', (size_t)(point - whole));
+    at += point - whole;
+    if (whole == n)
+        return at;
+    *at++ = '.';
+    memcpy(at, digits + whole, (size_t)(n - whole));
+    return at + (n - whole);
+}
+
+char *gs_put_double(char *at, double v, int min_exponent)
+{
+    if (isnan(v) || isinf(v)) {
+        memcpy(at, isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf", 4);
+        return at + (isnan(v) ? 3 : 4);
+    }
+    if (signbit(v))
+        *at++ = '-';
+    double abs = fabs(v);
+    if (abs < 0x1p53 && abs == (double)(int64_t)abs)
+        return gs_put_u64(at, (uint64_t)abs);
+    struct gs_decimal d = gs_shortest_decimal(abs);
+    char digits[20];
+    int n = (int)(gs_put_u64(digits, d.digits) - digits);
+    int exponent = n - 1 + d.exponent; // of the first digit
+    return exponent < min_exponent || exponent >= 21 ? put_exponent_form(at, digits, n, exponent)
+                                                     : put_plain_form(at, digits, n, exponent);
+}
+
 char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE])
 {
-    if (isnan(v)) {
-        snprintf(buf, GS_DOUBLE_SIZE, "NaN");
-        return buf;
-    }
-    if (isinf(v)) {
-        snprintf(buf, GS_DOUBLE_SIZE, v > 0 ? "+Inf" : "-Inf");
-        return buf;
-    }
-    if (v == floor(v) && fabs(v) < 1e15) {
-        snprintf(buf, GS_DOUBLE_SIZE, "%.0f", v);
-        return buf;
-    }
-    char digits[GS_DOUBLE_SIZE];
-    int precision = 1;
-    for (; precision <= 17; precision++) {
-        snprintf(digits, sizeof(digits), "%.*e", precision - 1, v);
-        if (strtod(digits, NULL) == v)
-            break;
-    }
-    int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
-    if (exponent < -4 || exponent >= 21) {
-        // Go writes at least two exponent digits, as C does.
-        snprintf(buf, GS_DOUBLE_SIZE, "%s", digits);
-        return buf;
-    }
-    int decimals = precision - 1 - exponent;
-    snprintf(buf, GS_DOUBLE_SIZE, "%.*f", decimals > 0 ? decimals : 0, v);
+    *gs_put_double(buf, v, -4) = '\0';
     return buf;
 }

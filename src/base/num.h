@@ -16,3 +16,7 @@ struct gs_error *gs_parse_double(struct gs_slice s, double *ret);
 // in the form of Go's strconv 'g' with exponent threshold 21 (what Prometheus prints).
 #define GS_DOUBLE_SIZE 40
 char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE]);
+// The same without a NUL at its end, for hot writers: returns the place behind the text. Numbers of
+// at least 10^min_exponent are written without an exponent (Prometheus: -4 in text, -6 in JSON).
+char *gs_put_double(char *at, double v, int min_exponent);
+char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits

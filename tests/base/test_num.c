@@ -4,6 +4,7 @@
 #include "base/num.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void test_integers(void **state)
@@ -84,6 +85,26 @@ static void test_doubles_round_trip(void **state)
     }
 }
 
+// No shorter decimal reads back as the same double.
+static void test_doubles_are_shortest(void **state)
+{
+    srand(11);
+    for (int k = 0; k < 20000; k++) {
+        double v = (double)rand() / (k % 2 ? 7.0 : 1000.0) * (k % 3 ? 1e-5 : 1e3) + 1e-9;
+        char buf[GS_DOUBLE_SIZE], shorter[GS_DOUBLE_SIZE];
+        size_t digits = 0, lead = 1;
+        for (const char *c = gs_format_double(v, buf); *c && *c != 'e'; c++) {
+            lead = lead && (*c == '0' || *c == '.');
+            digits += !lead && *c != '.';
+        }
+        if (digits < 2 || digits > 17 || v >= 1e15)
+            continue;
+        snprintf(shorter, sizeof(shorter), "%.*e", (int)digits - 2, v);
+        if (buf[strlen(buf) - 1] != '0') // whole numbers may end in zeros that are no digits
+            assert_true(strtod(shorter, NULL) != v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +112,7 @@ int main(void)
         cmocka_unit_test(test_doubles_read),
         cmocka_unit_test(test_doubles_print_shortest),
         cmocka_unit_test(test_doubles_round_trip),
+        cmocka_unit_test(test_doubles_are_shortest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

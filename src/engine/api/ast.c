@@ -118,8 +118,9 @@ static json_t *tree(const struct promql_node *n)
     char number[JSON_VALUE_SIZE];
     switch (n->kind) {
     case PROMQL_NUMBER:
-        return json_pack("{s:s,s:o}", "type", "numberLiteral", "val",
-                         json_stringn(number, json_format_value(n->u.number, number)));
+        return json_pack(
+            "{s:s,s:o}", "type", "numberLiteral", "val",
+            json_stringn(number, (size_t)(json_put_value(number, n->u.number) - number)));
     case PROMQL_STRING_LITERAL:
         return json_pack("{s:s,s:o}", "type", "stringLiteral", "val", text(n->u.string));
     case PROMQL_SELECTOR:

@@ -7,6 +7,11 @@
 #include <stdint.h>
 
 void json_add_string(struct gs_buf *out, struct gs_slice s); // quoted and escaped
+// Into memory that has room for this much; returns the place behind it, without a NUL.
+#define JSON_STRING_SIZE(len) ((len)*6 + 2)
+char *json_put_string(char *at, struct gs_slice s);
+char *json_put_time(char *at, int64_t ms);
+char *json_put_value(char *at, double v); // unquoted
 void json_add_text(struct gs_buf *out, const char *s);
 // Unix milliseconds as seconds, with three decimals when it is not a whole second.
 void json_add_time(struct gs_buf *out, int64_t ms);
@@ -18,5 +23,3 @@ void json_add_point(struct gs_buf *out, int64_t t_ms, double v);
 void json_add_seconds(struct gs_buf *out, double seconds);
 
 enum { JSON_VALUE_SIZE = 40 }; // holds the longest text of a value or time
-// Unquoted, not terminated; returns the length.
-size_t json_format_value(double v, char out[JSON_VALUE_SIZE]);

@@ -1,58 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// A query's result as JSON. What replies with thousands of series cost: names are escaped once a
-// result, values are copied straight into the buffer.
+// A query's result as JSON, written straight into the buffer: what replies with thousands of series
+// cost.
 #include "engine/api/api_private.h"
 
-// Label names that came lately, as `"name":` ready to copy.
-enum { NAME_SLOTS = 64 };
+enum { LABELS_AT_ONCE = 64 };
+
 struct writer {
     const struct promql_result *res;
     struct gs_buf *out;
-    struct {
-        uint32_t symbol;
-        uint32_t len; // 0: empty slot
-        char text[60];
-    } names[NAME_SLOTS];
+    // "[1700000000.123,\"": of an instant vector, the same for all series
+    char point[JSON_VALUE_SIZE + 4];
+    size_t point_len;
 };
 
-static void add_name(struct writer *w, uint32_t symbol)
+static void add_pair(struct writer *w, bool first, struct gs_slice name, struct gs_slice value)
 {
-    size_t i = symbol % NAME_SLOTS;
-    if (w->names[i].len && w->names[i].symbol == symbol) {
-        gs_buf_add(w->out, w->names[i].text, w->names[i].len);
-        return;
-    }
-    size_t start = w->out->len;
-    json_add_string(w->out, promql_text(w->res, symbol));
+    if (!first)
+        gs_buf_add_char(w->out, ',');
+    json_add_string(w->out, name);
     gs_buf_add_char(w->out, ':');
-    size_t len = w->out->len - start;
-    if (len > sizeof(w->names[i].text))
-        return;
-    w->names[i].symbol = symbol;
-    w->names[i].len = (uint32_t)len;
-    memcpy(w->names[i].text, w->out->data + start, len);
+    json_add_string(w->out, value);
 }
 
-static void add_metric(struct writer *w, struct tsdb_labels l, bool drop_name)
+// More labels than the fast way takes.
+static void add_many_labels(struct writer *w, struct tsdb_labels l, bool drop_name)
 {
-    gs_buf_add_str(w->out, "{\"metric\":{");
     bool first = true;
     for (size_t i = 0; i < l.n; i++) {
         if (drop_name && l.pairs[i].name == TSDB_SYMBOL_NAME)
             continue;
-        if (!first)
-            gs_buf_add_char(w->out, ',');
+        add_pair(w, first, promql_text(w->res, l.pairs[i].name),
+                 promql_text(w->res, l.pairs[i].value));
         first = false;
-        add_name(w, l.pairs[i].name);
-        json_add_string(w->out, promql_text(w->res, l.pairs[i].value));
     }
+}
+
+// Room for all of a series' labels is asked for once.
+static void add_labels(struct writer *w, struct tsdb_labels l, bool drop_name)
+{
+    struct gs_slice texts[2 * LABELS_AT_ONCE];
+    size_t n = 0, room = 0;
+    if (l.n > LABELS_AT_ONCE) {
+        add_many_labels(w, l, drop_name);
+        return;
+    }
+    for (size_t i = 0; i < l.n; i++) {
+        if (drop_name && l.pairs[i].name == TSDB_SYMBOL_NAME)
+            continue;
+        texts[n] = promql_text(w->res, l.pairs[i].name);
+        texts[n + 1] = promql_text(w->res, l.pairs[i].value);
+        room += JSON_STRING_SIZE(texts[n].len) + JSON_STRING_SIZE(texts[n + 1].len) + 2;
+        n += 2;
+    }
+    char *start = gs_buf_room(w->out, room), *at = start;
+    if (!start)
+        return;
+    for (size_t i = 0; i < n; i += 2) {
+        if (i)
+            *at++ = ',';
+        at = json_put_string(at, texts[i]);
+        *at++ = ':';
+        at = json_put_string(at, texts[i + 1]);
+    }
+    *at = '\0';
+    w->out->len += (size_t)(at - start);
+}
+
+static void add_metric(struct writer *w, struct tsdb_labels l, bool drop_name)
+{
+    gs_buf_add(w->out, "{\"metric\":{", 11);
+    add_labels(w, l, drop_name);
     gs_buf_add_char(w->out, '}');
+}
+
+static void set_point(struct writer *w)
+{
+    char *at = w->point;
+    *at++ = '[';
+    at = json_put_time(at, w->res->start_ms);
+    *at++ = ',';
+    *at++ = '"';
+    w->point_len = (size_t)(at - w->point);
+}
+
+// ,"value":[time,"value"]}
+static void add_vector_value(struct writer *w, double v)
+{
+    static const char key[] = ",\"value\":";
+    char *start = gs_buf_room(w->out, sizeof(key) + sizeof(w->point) + JSON_VALUE_SIZE + 4);
+    if (!start)
+        return;
+    char *at = start;
+    memcpy(at, key, sizeof(key) - 1);
+    at += sizeof(key) - 1;
+    memcpy(at, w->point, w->point_len);
+    at += w->point_len;
+    at = json_put_value(at, v);
+    *at++ = '"';
+    *at++ = ']';
+    *at++ = '}';
+    *at = '\0';
+    w->out->len += (size_t)(at - start);
 }
 
 static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_matrix *m = &w->res->matrix;
     size_t n = 0;
+    set_point(w);
     for (size_t i = 0; i < m->n; i++) {
         const struct promql_series *s = &m->series[i];
         if (m->n_steps == 0 || promql_absent(s->v[0]))
@@ -64,9 +119,7 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
         if (n++)
             gs_buf_add_char(w->out, ',');
         add_metric(w, s->labels, s->drop_name);
-        gs_buf_add_str(w->out, ",\"value\":");
-        json_add_point(w->out, w->res->start_ms, s->v[0]);
-        gs_buf_add_char(w->out, '}');
+        add_vector_value(w, s->v[0]);
     }
 }
 

@@ -28,9 +28,10 @@ struct metrics_sample {
 };
 
 struct metrics_limits {
-    size_t max_line;    // bytes, 0: 64 KiB
-    size_t max_labels;  // 0: 64
-    size_t max_samples; // 0: none
+    size_t max_line;            // bytes, 0: 64 KiB
+    size_t max_labels;          // 0: 64
+    size_t max_samples;         // 0: none
+    size_t max_name, max_value; // bytes of a label's name and value, 0: none
 };
 
 // Returns false from on_sample to stop early. A malformed line is GS_EINVAL "line 12, column 7: …".

@@ -46,10 +46,20 @@ void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum m
 // metrics_reader_labels (an identity seen before was checked then).
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more);
+// What the next line is thought to be: the line at this place of the last text. When it is, it
+// costs a hash of len bytes and no search. Forgotten by _next. len 0: nothing known.
+void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len);
 // The labels of the current line, __name__ first, unescaped; valid until the next call. Names and
 // values must be UTF-8; duplicates refused; max_labels and the length limits apply.
+// As in Prometheus 3, le of a histogram and quantile of a summary are put in one form ("1.0").
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
                                        const struct metrics_label **ret, size_t *ret_n);
 // Called by _next for each family's # HELP, # TYPE, # UNIT. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
+
+// As metrics_parse_text, in either format.
+struct gs_error *metrics_parse(struct gs_slice text, enum metrics_format format,
+                               const struct metrics_limits *limits,
+                               bool (*on_sample)(void *arg, const struct metrics_sample *s),
+                               void *arg);

@@ -40,35 +40,101 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value)
     add_escaped(out, value, true);
 }
 
-void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_type type,
-                          const char *help)
+// In the form that every version of the format reads.
+static bool is_plain(struct gs_slice name, bool colon)
 {
-    gs_buf_add_str(out, "# HELP ");
-    gs_buf_add_str(out, name);
-    gs_buf_add_char(out, ' ');
-    add_escaped(out, gs_slice_of(help), false);
-    gs_buf_add_str(out, "\n# TYPE ");
-    gs_buf_add_str(out, name);
-    gs_buf_add_char(out, ' ');
-    gs_buf_add_str(out, type_word(type));
-    gs_buf_add_char(out, '\n');
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.data[i];
+        bool letter =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (colon && c == ':');
+        if (!letter && !(i && c >= '0' && c <= '9'))
+            return false;
+    }
+    return name.len > 0;
+}
+
+static void add_quoted(struct gs_buf *out, struct gs_slice s)
+{
+    gs_buf_add_char(out, '"');
+    add_escaped(out, s, true);
+    gs_buf_add_char(out, '"');
+}
+
+static void add_name(struct gs_buf *out, struct gs_slice name, bool colon)
+{
+    if (is_plain(name, colon))
+        gs_buf_add_slice(out, name);
+    else
+        add_quoted(out, name);
 }
 
 void metrics_write_sample(struct gs_buf *out, const char *name, const struct metrics_label *labels,
                           size_t n_labels, double value)
 {
-    gs_buf_add_str(out, name);
+    struct gs_slice metric = gs_slice_of(name);
+    bool plain = is_plain(metric, true);
+    if (plain)
+        gs_buf_add_slice(out, metric);
+    if (!plain || n_labels)
+        gs_buf_add_char(out, '{');
+    if (!plain)
+        add_quoted(out, metric);
     for (size_t i = 0; i < n_labels; i++) {
-        gs_buf_add_char(out, i ? ',' : '{');
-        gs_buf_add_slice(out, labels[i].name);
+        if (i || !plain)
+            gs_buf_add_char(out, ',');
+        add_name(out, labels[i].name, false);
         gs_buf_add(out, "=\"", 2);
         metrics_write_label_value(out, labels[i].value);
         gs_buf_add_char(out, '"');
     }
-    if (n_labels)
+    if (!plain || n_labels)
         gs_buf_add_char(out, '}');
     char text[GS_DOUBLE_SIZE];
     gs_buf_add_char(out, ' ');
     gs_buf_add_str(out, gs_format_double(value, text));
     gs_buf_add_char(out, '\n');
+}
+
+static void add_meta(struct gs_buf *out, const char *keyword, struct gs_slice name)
+{
+    gs_buf_add_str(out, "# ");
+    gs_buf_add_str(out, keyword);
+    gs_buf_add_char(out, ' ');
+    add_name(out, name, true);
+    gs_buf_add_char(out, ' ');
+}
+
+void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_type type,
+                          const char *help)
+{
+    add_meta(out, "HELP", gs_slice_of(name));
+    add_escaped(out, gs_slice_of(help), false);
+    gs_buf_add_char(out, '\n');
+    add_meta(out, "TYPE", gs_slice_of(name));
+    gs_buf_add_str(out, type_word(type));
+    gs_buf_add_char(out, '\n');
+}
+
+void metrics_write_om_family(struct gs_buf *out, const char *name, enum metrics_type type,
+                             const char *unit, const char *help)
+{
+    struct gs_slice family = gs_slice_of(name);
+    if (type == METRICS_COUNTER && gs_slice_ends(family, "_total"))
+        family.len -= strlen("_total");
+    add_meta(out, "TYPE", family);
+    gs_buf_add_str(out, type == METRICS_UNTYPED ? "unknown" : type_word(type));
+    gs_buf_add_char(out, '\n');
+    if (unit) {
+        add_meta(out, "UNIT", family);
+        gs_buf_add_str(out, unit);
+        gs_buf_add_char(out, '\n');
+    }
+    add_meta(out, "HELP", family);
+    add_escaped(out, gs_slice_of(help), true);
+    gs_buf_add_char(out, '\n');
+}
+
+void metrics_write_om_end(struct gs_buf *out)
+{
+    gs_buf_add_str(out, "# EOF\n");
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus text exposition format 0.0.4, written. Escapes label values and help text.
+// Expositions, written: Prometheus text 0.0.4 and OpenMetrics 1.0. Escapes label values and help
+// text; names outside [a-zA-Z_:][a-zA-Z0-9_:]* are quoted as Prometheus 3 reads them.
 #pragma once
 
 #include "base/buf.h"
-#include "metrics/parse.h"
+#include "metrics/reader.h"
 
 void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_type type,
                           const char *help);
@@ -11,3 +12,16 @@ void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_typ
 void metrics_write_sample(struct gs_buf *out, const char *name, const struct metrics_label *labels,
                           size_t n_labels, double value);
 void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // escaped, unquoted
+
+// --- for servers ---
+
+// From an Accept header (NULL: none): OpenMetrics only where it is asked for and not less wanted.
+enum metrics_format metrics_format_for(const char *accept);
+const char *metrics_content_type(enum metrics_format f);
+bool metrics_gzip_wanted(const char *accept_encoding); // NULL: no
+
+// OpenMetrics has the family's name without _total; samples of a counter have it. name may have it
+// or not. unit NULL: none.
+void metrics_write_om_family(struct gs_buf *out, const char *name, enum metrics_type type,
+                             const char *unit, const char *help);
+void metrics_write_om_end(struct gs_buf *out); // # EOF

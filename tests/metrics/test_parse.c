@@ -54,7 +54,7 @@ static void test_types(void **state)
 {
     check("# HELP g some help\n# TYPE g gauge\ng 1\n# TYPE h histogram\nh_bucket{le=\"1\"} 2\n"
           "h_sum 3\nhx 4\n#just a comment\n",
-          "g||1|2\nh_bucket|le=1;|2|3\nh_sum||3|3\nhx||4|0\n");
+          "g||1|2\nh_bucket|le=1.0;|2|3\nh_sum||3|3\nhx||4|0\n");
 }
 
 static void test_errors_have_line_and_column(void **state)

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines and identities. A line that is the expected one costs a hash and its value; another one the
+// search for its end and for the brace that closes its labels.
+#include "metrics/reader_private.h"
+
+#include "base/mem.h"
+#include "metrics/hash.h"
+#include "metrics/scan.h"
+
+#define DEFAULT_MAX_LINE   ((size_t)64 * 1024)
+#define DEFAULT_MAX_LABELS ((size_t)64)
+#define HARD_MAX_LABELS    ((size_t)1024)
+
+struct metrics_reader *metrics_reader_new(void)
+{
+    struct metrics_reader *r = gs_alloc(sizeof(*r));
+    // Differs between processes where addresses are randomised.
+    r->seed = (uint64_t)(uintptr_t)&metrics_reader_new * 0x9e3779b97f4a7c15ULL;
+    return r;
+}
+
+void metrics_reader_free(struct metrics_reader *r)
+{
+    if (!r)
+        return;
+    free(r->labels);
+    free(r->scratch);
+    free(r);
+}
+
+void metrics_reader_on_metadata(struct metrics_reader *r,
+                                void (*fn)(void *arg, const struct metrics_metadata *m), void *arg)
+{
+    r->on_metadata = fn;
+    r->metadata_arg = arg;
+}
+
+void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
+                          const struct metrics_limits *limits)
+{
+    static const struct metrics_limits none = {0};
+    r->next = text.data;
+    r->end = text.len ? text.data + text.len : text.data;
+    r->om = f == METRICS_OPENMETRICS;
+    r->limits = limits ? *limits : none;
+    if (!r->limits.max_line)
+        r->limits.max_line = DEFAULT_MAX_LINE;
+    if (!r->limits.max_labels)
+        r->limits.max_labels = DEFAULT_MAX_LABELS;
+    if (r->limits.max_labels > HARD_MAX_LABELS)
+        r->limits.max_labels = HARD_MAX_LABELS;
+    r->seen_eof = false;
+    r->expect_len = r->n_samples = r->number = 0;
+    r->family = gs_slice_make(NULL, 0);
+    r->type = METRICS_UNTYPED;
+}
+
+void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len)
+{
+    r->expect_hash = hash;
+    r->expect_len = len;
+}
+
+struct gs_error *reader_fail(const struct metrics_reader *r, const char *what)
+{
+    return gs_error_new(GS_EINVAL, "line %zu, column %zu: %s", r->number, r->at + 1, what);
+}
+
+void reader_skip_blanks(struct metrics_reader *r)
+{
+    if (!r->om)
+        while (reader_peek(r) == ' ' || reader_peek(r) == '\t')
+            r->at++;
+}
+
+static bool is_name_start(char c, bool colon)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (colon && c == ':');
+}
+
+struct gs_slice reader_take_name(struct metrics_reader *r, bool colon)
+{
+    const char *p = r->line.data + r->at, *start = p, *end = r->line.data + r->line.len;
+    if (p < end && is_name_start(*p, colon))
+        for (p++; p < end && (is_name_start(*p, colon) || (*p >= '0' && *p <= '9')); p++)
+            ;
+    r->at += (size_t)(p - start);
+    return gs_slice_make(start, (size_t)(p - start));
+}
+
+// The line at the place is the expected one, with a plain number and nothing behind it. False when
+// anything is otherwise: then nothing has changed.
+static bool next_expected(struct metrics_reader *r, struct metrics_line *ret)
+{
+    size_t len = r->expect_len;
+    const char *p = r->next;
+    if ((size_t)(r->end - p) < len + 2 || p[len] != ' ' ||
+        metrics_hash(p, len, r->seed) != r->expect_hash)
+        return false;
+    const char *after = metrics_scan_number(p + len + 1, r->end, &ret->value);
+    if (!after || after == r->end || *after != '\n')
+        return false;
+    size_t line_len = (size_t)(after - p);
+    if (line_len > r->limits.max_line)
+        return false;
+    r->line = gs_slice_make(p, line_len);
+    r->next = after + 1;
+    ret->identity = gs_slice_make(p, len);
+    ret->hash = r->expect_hash;
+    ret->has_timestamp = ret->has_exemplar = false;
+    ret->timestamp_ms = 0;
+    ret->number = ++r->number;
+    return true;
+}
+
+static struct gs_error *take_line(struct metrics_reader *r)
+{
+    const char *end = memchr(r->next, '\n', (size_t)(r->end - r->next));
+    r->number++;
+    r->at = 0;
+    if (!end && r->om &&
+        !gs_slice_eq_str(gs_slice_make(r->next, (size_t)(r->end - r->next)), "# EOF")) {
+        r->line = gs_slice_make(r->next, (size_t)(r->end - r->next));
+        return reader_fail(r, "the text does not end with # EOF");
+    }
+    size_t len = (size_t)((end ? end : r->end) - r->next);
+    r->line = gs_slice_make(r->next, len);
+    r->next = end ? end + 1 : r->end;
+    if (len > r->limits.max_line)
+        return gs_error_new(GS_ELIMIT, "line %zu: longer than %zu bytes", r->number,
+                            r->limits.max_line);
+    if (!r->om && len && r->line.data[len - 1] == '\r')
+        r->line.len--;
+    return NULL;
+}
+
+static struct gs_error *take_sample(struct metrics_reader *r, struct metrics_line *ret)
+{
+    size_t start = r->at;
+    bool named = reader_take_name(r, true).len > 0;
+    size_t name_end = r->at;
+    reader_skip_blanks(r);
+    if (reader_peek(r) == '{') {
+        const char *open = r->line.data + r->at + 1, *end = r->line.data + r->line.len;
+        bool in_quotes;
+        const char *close = metrics_scan_brace(open, end, &in_quotes);
+        if (close == end) {
+            r->at = r->line.len;
+            return reader_fail(r, in_quotes ? "the label value is not closed with a quote"
+                                            : "expected ',' or '}' after the label value");
+        }
+        r->at = (size_t)(close + 1 - r->line.data);
+    } else if (!named) {
+        r->at = start;
+        return reader_fail(r, "expected a metric name");
+    } else {
+        r->at = name_end;
+    }
+    ret->identity = gs_slice_make(r->line.data + start, r->at - start);
+    ret->hash = metrics_hash(ret->identity.data, ret->identity.len, r->seed);
+    ret->number = r->number;
+    return reader_tail(r, ret);
+}
+
+static struct gs_error *count(struct metrics_reader *r, bool *ret_more)
+{
+    if (r->limits.max_samples && ++r->n_samples > r->limits.max_samples)
+        return gs_error_new(GS_ELIMIT, "line %zu: more than %zu samples", r->number,
+                            r->limits.max_samples);
+    *ret_more = true;
+    return NULL;
+}
+
+struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
+                                     bool *ret_more)
+{
+    struct metrics_line line;
+    size_t expected = r->expect_len;
+    while (r->next < r->end) {
+        if (expected && next_expected(r, &line)) {
+            r->expect_len = 0;
+            *ret = line;
+            return count(r, ret_more);
+        }
+        struct gs_error *err = take_line(r);
+        if (err)
+            return err;
+        if (r->seen_eof)
+            return reader_fail(r, "unexpected text after # EOF");
+        reader_skip_blanks(r);
+        if (r->at == r->line.len) {
+            if (r->om)
+                return reader_fail(r, "an empty line");
+            continue;
+        }
+        if (reader_peek(r) == '#') {
+            err = reader_comment(r);
+            if (err)
+                return err;
+            continue;
+        }
+        r->expect_len = 0;
+        err = take_sample(r, &line);
+        if (err)
+            return err;
+        *ret = line;
+        return count(r, ret_more);
+    }
+    if (r->om && !r->seen_eof) {
+        r->at = 0;
+        r->number++;
+        return reader_fail(r, "the text does not end with # EOF");
+    }
+    *ret_more = false;
+    return NULL;
+}

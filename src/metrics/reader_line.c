@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind an identity, and the # lines.
+#include "metrics/reader_private.h"
+
+#include "base/num.h"
+#include "metrics/scan.h"
+
+#include <math.h>
+
+static struct gs_slice take_word(struct metrics_reader *r)
+{
+    size_t start = r->at;
+    while (r->at < r->line.len && reader_peek(r) != ' ' && (r->om || reader_peek(r) != '\t'))
+        r->at++;
+    return gs_slice_make(r->line.data + start, r->at - start);
+}
+
+// Before a value, a timestamp: blanks, in OpenMetrics exactly one space.
+static bool take_separator(struct metrics_reader *r)
+{
+    if (!r->om) {
+        reader_skip_blanks(r);
+        return true;
+    }
+    if (reader_peek(r) != ' ')
+        return false;
+    r->at++;
+    return true;
+}
+
+static struct gs_error *take_value(struct metrics_reader *r, double *ret)
+{
+    const char *p = r->line.data + r->at, *end = r->line.data + r->line.len;
+    const char *after = metrics_scan_number(p, end, ret);
+    if (after && (after == end || *after == ' ' || (!r->om && *after == '\t'))) {
+        r->at += (size_t)(after - p);
+        return NULL;
+    }
+    size_t start = r->at;
+    struct gs_slice word = take_word(r);
+    struct gs_error *err = gs_parse_double(word, ret);
+    if (!err)
+        return NULL;
+    gs_error_free(err);
+    r->at = start;
+    return reader_fail(r, word.len ? "the value is not a number" : "the value is missing");
+}
+
+// OpenMetrics: seconds, with a fraction.
+static struct gs_error *take_seconds(struct metrics_reader *r, int64_t *ret_ms)
+{
+    size_t start = r->at;
+    double seconds;
+    struct gs_error *err = gs_parse_double(take_word(r), &seconds);
+    bool ok = !err && isfinite(seconds) && fabs(seconds) < 9e15;
+    gs_error_free(err);
+    if (ok) {
+        *ret_ms = (int64_t)(seconds * 1000);
+        return NULL;
+    }
+    r->at = start;
+    return reader_fail(r, "the timestamp is not a number of seconds");
+}
+
+static struct gs_error *take_exemplar(struct metrics_reader *r)
+{
+    r->at++; // '#'
+    if (!take_separator(r) || reader_peek(r) != '{')
+        return reader_fail(r, "expected '{' of an exemplar");
+    struct gs_error *err = reader_exemplar_labels(r);
+    if (err)
+        return err;
+    if (!take_separator(r))
+        return reader_fail(r, "expected a space before the exemplar's value");
+    double value;
+    err = take_value(r, &value);
+    if (err || r->at == r->line.len)
+        return err;
+    int64_t ms;
+    if (!take_separator(r))
+        return reader_fail(r, "unexpected text after the exemplar's value");
+    err = take_seconds(r, &ms);
+    if (!err && r->at != r->line.len)
+        err = reader_fail(r, "unexpected text after the exemplar");
+    return err;
+}
+
+static struct gs_error *openmetrics_tail(struct metrics_reader *r, struct metrics_line *ret)
+{
+    if (r->at == r->line.len)
+        return NULL;
+    if (!take_separator(r))
+        return reader_fail(r, "unexpected text after the value");
+    if (reader_peek(r) != '#') {
+        struct gs_error *err = take_seconds(r, &ret->timestamp_ms);
+        if (err)
+            return err;
+        ret->has_timestamp = true;
+        if (r->at == r->line.len)
+            return NULL;
+        if (!take_separator(r) || reader_peek(r) != '#')
+            return reader_fail(r, "unexpected text after the timestamp");
+    }
+    ret->has_exemplar = true;
+    return take_exemplar(r);
+}
+
+static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line *ret)
+{
+    reader_skip_blanks(r);
+    if (r->at == r->line.len)
+        return NULL;
+    size_t start = r->at;
+    struct gs_error *err = gs_parse_i64(take_word(r), INT64_MIN, INT64_MAX, &ret->timestamp_ms);
+    if (err) {
+        gs_error_free(err);
+        r->at = start;
+        return reader_fail(r, "the timestamp is not a whole number of milliseconds");
+    }
+    ret->has_timestamp = true;
+    reader_skip_blanks(r);
+    return r->at == r->line.len ? NULL : reader_fail(r, "unexpected text after the timestamp");
+}
+
+struct gs_error *reader_tail(struct metrics_reader *r, struct metrics_line *ret)
+{
+    ret->has_timestamp = ret->has_exemplar = false;
+    ret->timestamp_ms = 0;
+    if (!take_separator(r))
+        return reader_fail(r, "the value is missing");
+    struct gs_error *err = take_value(r, &ret->value);
+    if (err)
+        return err;
+    return r->om ? openmetrics_tail(r, ret) : text_tail(r, ret);
+}
+
+// --- # lines ---
+
+static const struct {
+    const char *word;
+    enum metrics_type type;
+    bool text, om;
+} types[] = {
+    {"counter", METRICS_COUNTER, true, true},         {"gauge", METRICS_GAUGE, true, true},
+    {"histogram", METRICS_HISTOGRAM, true, true},     {"summary", METRICS_SUMMARY, true, true},
+    {"untyped", METRICS_UNTYPED, true, false},        {"unknown", METRICS_UNTYPED, false, true},
+    {"gaugehistogram", METRICS_UNTYPED, false, true}, {"info", METRICS_UNTYPED, false, true},
+    {"stateset", METRICS_UNTYPED, false, true},
+};
+
+static struct gs_error *take_type(struct metrics_reader *r, struct gs_slice text,
+                                  struct metrics_metadata *m)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(types); i++) {
+        if (!(r->om ? types[i].om : types[i].text) || !gs_slice_eq_str(text, types[i].word))
+            continue;
+        r->family = m->family;
+        r->type = m->type = types[i].type;
+        m->type_name = r->type == METRICS_UNTYPED && !r->om ? "unknown" : types[i].word;
+        return NULL;
+    }
+    r->at = (size_t)(text.data - r->line.data);
+    return reader_fail(r, "unknown metric type");
+}
+
+static struct gs_error *take_unit(struct metrics_reader *r, struct gs_slice text,
+                                  struct metrics_metadata *m)
+{
+    m->unit = text;
+    size_t n = m->family.len;
+    if (!text.len || (n > text.len && m->family.data[n - text.len - 1] == '_' &&
+                      memcmp(m->family.data + n - text.len, text.data, text.len) == 0))
+        return NULL;
+    return reader_fail(r, "the unit is not the end of the metric's name");
+}
+
+// A family's name, as it is or in quotes (then its raw text is between them).
+static struct gs_error *take_family(struct metrics_reader *r, struct gs_slice *ret)
+{
+    if (reader_peek(r) != '"') {
+        *ret = reader_take_name(r, true);
+        return ret->len ? NULL : reader_fail(r, "expected a metric name");
+    }
+    size_t start = ++r->at;
+    while (r->at < r->line.len && reader_peek(r) != '"')
+        r->at += reader_peek(r) == '\\' ? 2 : 1;
+    if (r->at >= r->line.len) {
+        r->at = start - 1;
+        return reader_fail(r, "the metric name is not closed with a quote");
+    }
+    *ret = gs_slice_make(r->line.data + start, r->at - start);
+    r->at++;
+    return NULL;
+}
+
+// "# EOF" of OpenMetrics.
+static bool is_eof(const struct metrics_reader *r)
+{
+    return r->om && gs_slice_eq_str(r->line, "# EOF");
+}
+
+static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice keyword)
+{
+    struct metrics_metadata m = {0};
+    reader_skip_blanks(r);
+    struct gs_error *err = take_family(r, &m.family);
+    if (err)
+        return err;
+    if (r->om && !take_separator(r))
+        return reader_fail(r, "expected a space after the metric name");
+    size_t before = r->at;
+    reader_skip_blanks(r);
+    if (!r->om && before == r->at && r->at < r->line.len)
+        return reader_fail(r, "expected a space after the metric name");
+    struct gs_slice text = gs_slice_make(r->line.data + r->at, r->line.len - r->at);
+    if (keyword.data[0] == 'T')
+        err = take_type(r, r->om ? text : gs_slice_trim(text), &m);
+    else if (keyword.data[0] == 'U')
+        err = take_unit(r, text, &m);
+    else if (!metrics_utf8_ok(text.data, text.len))
+        err = reader_fail(r, "the help text is not UTF-8");
+    else
+        m.help = text;
+    if (!err && r->on_metadata)
+        r->on_metadata(r->metadata_arg, &m);
+    return err;
+}
+
+struct gs_error *reader_comment(struct metrics_reader *r)
+{
+    if (is_eof(r)) {
+        r->seen_eof = true;
+        return NULL;
+    }
+    r->at++;
+    size_t blanks = r->at;
+    if (r->om)
+        take_separator(r);
+    reader_skip_blanks(r);
+    bool spaced = r->at > blanks;
+    struct gs_slice word = take_word(r);
+    bool known = gs_slice_eq_str(word, "HELP") || gs_slice_eq_str(word, "TYPE") ||
+                 (r->om && gs_slice_eq_str(word, "UNIT"));
+    if (spaced && known && r->at < r->line.len) {
+        r->at++;
+        return take_metadata(r, word);
+    }
+    r->at = 0;
+    return r->om ? reader_fail(r, "expected HELP, TYPE, UNIT or EOF after #") : NULL;
+}

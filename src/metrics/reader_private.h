@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader's insides, between its files.
+#pragma once
+
+#include "metrics/reader.h"
+
+struct metrics_reader {
+    const char *next, *end; // what was not read yet
+    bool om;                // OpenMetrics
+    bool seen_eof;
+    struct metrics_limits limits; // none of them 0 that has a default
+    uint64_t seed;
+    uint64_t expect_hash;
+    size_t expect_len;
+    size_t n_samples;
+
+    struct gs_slice line; // the current one
+    size_t number;
+    size_t at; // cursor in line; where errors are
+
+    struct gs_slice family; // of the last # TYPE
+    enum metrics_type type;
+    struct metrics_label *labels;
+    size_t labels_cap;
+    char *scratch; // unescaped texts of the line
+    size_t scratch_len, scratch_cap;
+    void (*on_metadata)(void *arg, const struct metrics_metadata *m);
+    void *metadata_arg;
+};
+
+struct gs_error *reader_fail(const struct metrics_reader *r, const char *what) GS_MUST_USE;
+static inline char reader_peek(const struct metrics_reader *r)
+{
+    return r->at < r->line.len ? r->line.data[r->at] : '\0';
+}
+void reader_skip_blanks(struct metrics_reader *r); // in OpenMetrics there are none
+// Empty when there is none at this place.
+struct gs_slice reader_take_name(struct metrics_reader *r, bool colon);
+struct gs_error *reader_comment(struct metrics_reader *r);
+// The cursor behind the identity: value, timestamp, exemplar.
+struct gs_error *reader_tail(struct metrics_reader *r, struct metrics_line *ret);
+// At '{': the labels of an exemplar, checked.
+struct gs_error *reader_exemplar_labels(struct metrics_reader *r);

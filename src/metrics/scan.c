@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/scan.h"
+
+#include "base/attr.h"
+
+#include <string.h>
+
+static const char *scan_scalar(const char *p, const char *end, bool quoted, bool *ret_open)
+{
+    for (; p < end; p++) {
+        if (*p == '"')
+            quoted = !quoted;
+        else if (*p == '\\' && quoted && p + 1 < end)
+            p++;
+        else if (*p == '}' && !quoted)
+            break;
+    }
+    *ret_open = quoted;
+    return p;
+}
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+
+static uint64_t mask_of(const __m128i v[4], char c)
+{
+    __m128i want = _mm_set1_epi8(c);
+    uint64_t m0 = (uint16_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[0], want));
+    uint64_t m1 = (uint16_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[1], want));
+    uint64_t m2 = (uint16_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[2], want));
+    uint64_t m3 = (uint16_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[3], want));
+    return m0 | m1 << 16 | m2 << 32 | m3 << 48;
+}
+
+// Bit i: the number of set bits at or below i is odd.
+static uint64_t prefix_xor(uint64_t m)
+{
+    m ^= m << 1;
+    m ^= m << 2;
+    m ^= m << 4;
+    m ^= m << 8;
+    m ^= m << 16;
+    return m ^ m << 32;
+}
+
+const char *metrics_scan_brace(const char *p, const char *end, bool *ret_open)
+{
+    uint64_t quoted = 0; // all ones within quotes
+    for (; end - p >= 64; p += 64) {
+        __m128i v[4];
+        v[0] = _mm_loadu_si128((const __m128i *)(const void *)p);
+        v[1] = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
+        v[2] = _mm_loadu_si128((const __m128i *)(const void *)(p + 32));
+        v[3] = _mm_loadu_si128((const __m128i *)(const void *)(p + 48));
+        if (mask_of(v, '\\'))
+            break;
+        uint64_t quotes = mask_of(v, '"');
+        uint64_t inside = prefix_xor(quotes) ^ quoted;
+        uint64_t braces = mask_of(v, '}') & ~inside;
+        if (braces) {
+            *ret_open = false;
+            return p + __builtin_ctzll(braces);
+        }
+        quoted = (uint64_t)((int64_t)inside >> 63);
+    }
+    return scan_scalar(p, end, quoted != 0, ret_open);
+}
+#else
+const char *metrics_scan_brace(const char *p, const char *end, bool *ret_open)
+{
+    return scan_scalar(p, end, false, ret_open);
+}
+#endif
+
+// A mantissa below 2^53 divided by a power of ten up to 10^22: both exact, so one correct rounding.
+const char *metrics_scan_number(const char *p, const char *end, double *ret)
+{
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    bool negative = p < end && *p == '-';
+    p += negative;
+    uint64_t m = 0;
+    const char *start = p;
+    while (p < end && (unsigned char)(*p - '0') <= 9)
+        m = m * 10 + (uint64_t)(*p++ - '0');
+    size_t digits = (size_t)(p - start), decimals = 0;
+    if (p < end && *p == '.') {
+        start = ++p;
+        while (p < end && (unsigned char)(*p - '0') <= 9)
+            m = m * 10 + (uint64_t)(*p++ - '0');
+        decimals = (size_t)(p - start);
+        digits += decimals;
+    }
+    if (!digits || digits > 19 || m >= (uint64_t)1 << 53)
+        return NULL;
+    double v = decimals ? (double)m / tens[decimals] : (double)m;
+    *ret = negative ? -v : v;
+    return p;
+}
+
+// RFC 3629: no overlong forms, no surrogates, at most U+10FFFF.
+static size_t utf8_length(const unsigned char *p, size_t n)
+{
+    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (!len || len > n || p[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+bool metrics_utf8_ok(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    for (size_t i = 0; i < n;) {
+        uint64_t eight;
+        if (n - i >= 8 && (memcpy(&eight, p + i, 8), !(eight & 0x8080808080808080ULL))) {
+            i += 8;
+            continue;
+        }
+        size_t len = utf8_length(p + i, n - i);
+        if (!len)
+            return false;
+        i += len;
+    }
+    return true;
+}

@@ -18,6 +18,7 @@ struct level {
     json_t *container; // object or array
     char *key;         // pending key of an object
     char *anchor;      // to be recorded when the container closes
+    struct gs_yaml_mark at;
 };
 
 struct builder {
@@ -29,7 +30,33 @@ struct builder {
     struct gs_hmap *anchors;
     size_t n_values;
     struct gs_yaml_docs docs;
+    struct gs_yaml_marks *marks; // NULL: typed scalars, no marks
 };
+
+struct gs_yaml_marks {
+    struct gs_hmap *by_value; // address of the value -> struct gs_yaml_mark
+};
+
+static struct gs_slice mark_key(const json_t *const *value)
+{
+    return gs_slice_make(value, sizeof(*value));
+}
+
+// Booleans and null are shared by all documents, so they have no place.
+static void set_mark(struct builder *b, const json_t *value, struct gs_yaml_mark at)
+{
+    if (!b->marks || !at.line || json_is_null(value) || json_is_boolean(value))
+        return;
+    struct gs_yaml_mark *mark = gs_alloc(sizeof(*mark));
+    *mark = at;
+    gs_hmap_put(b->marks->by_value, mark_key(&value), mark);
+}
+
+static struct gs_yaml_mark event_mark(struct fy_event *ev)
+{
+    const struct fy_mark *m = fy_event_start_mark(ev);
+    return m ? (struct gs_yaml_mark){m->line + 1, m->column + 1} : (struct gs_yaml_mark){0};
+}
 
 static void free_json(void *j)
 {
@@ -137,6 +164,17 @@ static size_t count_values(const json_t *j)
     return n;
 }
 
+static json_t *plain_scalar(const struct builder *b, struct gs_slice s)
+{
+    if (!b->marks)
+        return yaml_plain_scalar(s);
+    json_t *typed = yaml_plain_scalar(s);
+    if (!typed || json_is_null(typed))
+        return typed;
+    json_decref(typed);
+    return json_stringn(s.data, s.len);
+}
+
 static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
 {
     struct fy_token *t = fy_event_get_token(ev);
@@ -151,7 +189,7 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     bool is_key =
         b->depth && json_is_object(b->stack[b->depth - 1].container) && !b->stack[b->depth - 1].key;
     json_t *value =
-        plain && !force_string && !is_key ? yaml_plain_scalar(s) : json_stringn(s.data, s.len);
+        plain && !force_string && !is_key ? plain_scalar(b, s) : json_stringn(s.data, s.len);
     if (!value)
         return fail_at(b, ev, "the text is not valid UTF-8");
     if (!is_key && memchr(s.data, '\0', s.len)) {
@@ -162,6 +200,8 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     if (anchor)
         gs_hmap_put_str(b->anchors, anchor, json_incref(value));
     free(anchor);
+    if (!is_key)
+        set_mark(b, value, event_mark(ev));
     return place(b, ev, value);
 }
 
@@ -190,7 +230,8 @@ static struct gs_error *on_open(struct builder *b, struct fy_event *ev, json_t *
         json_decref(container);
         return fail_at(b, ev, "a mapping key must be a scalar");
     }
-    b->stack[b->depth++] = (struct level){.container = container, .anchor = anchor_name(ev)};
+    b->stack[b->depth++] =
+        (struct level){.container = container, .anchor = anchor_name(ev), .at = event_mark(ev)};
     return NULL;
 }
 
@@ -198,6 +239,7 @@ static struct gs_error *on_close(struct builder *b, struct fy_event *ev)
 {
     struct level *l = &b->stack[b->depth - 1];
     json_t *done = json_incref(l->container);
+    set_mark(b, done, l->at);
     if (l->anchor)
         gs_hmap_put_str(b->anchors, l->anchor, json_incref(done));
     pop_level(b);
@@ -270,7 +312,8 @@ static struct gs_error *check_characters(struct gs_slice text, const char *name)
     return NULL;
 }
 
-struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
+static struct gs_error *parse(struct gs_slice text, const char *name, struct gs_yaml_marks *marks,
+                              struct gs_yaml_docs *ret)
 {
     struct gs_error *err = check_characters(text, name);
     if (err)
@@ -286,7 +329,7 @@ struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs
                                         FYPCF_SLOPPY_FLOW_INDENTATION,
                                .diag = diag};
     struct fy_parser *parser = fy_parser_create(&cfg);
-    struct builder b = {.name = name, .anchors = gs_hmap_new(free_json)};
+    struct builder b = {.name = name, .anchors = gs_hmap_new(free_json), .marks = marks};
     if (!parser || fy_parser_set_string(parser, text.data ? text.data : "", text.len) != 0)
         err = gs_error_new(GS_EIO, "%s: cannot start the YAML parser", name);
     bool end = err != NULL;
@@ -312,6 +355,40 @@ struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs
     }
     *ret = b.docs;
     return NULL;
+}
+
+struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
+{
+    return parse(text, name, NULL, ret);
+}
+
+struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
+                                     struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+{
+    struct gs_yaml_marks *marks = gs_alloc(sizeof(*marks));
+    marks->by_value = gs_hmap_new(free);
+    struct gs_error *err = parse(text, name, marks, ret);
+    if (err) {
+        gs_yaml_marks_free(marks);
+        return err;
+    }
+    *ret_marks = marks;
+    return NULL;
+}
+
+struct gs_yaml_mark gs_yaml_mark_of(const struct gs_yaml_marks *m, const json_t *value)
+{
+    const struct gs_yaml_mark *mark =
+        m && value ? gs_hmap_get(m->by_value, mark_key(&value)) : NULL;
+    return mark ? *mark : (struct gs_yaml_mark){0};
+}
+
+void gs_yaml_marks_free(struct gs_yaml_marks *m)
+{
+    if (!m)
+        return;
+    gs_hmap_free(m->by_value);
+    free(m);
 }
 
 struct gs_error *gs_yaml_load_file(const char *path, struct gs_yaml_docs *ret)

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rule: its fields, checked as Prometheus' rulefmt does.
+#include "engine/rules/parse.h"
+
+#include "base/mem.h"
+#include "engine/rules/template.h"
+
+struct rule_build {
+    struct rules_builder *b;
+    const struct rules_source *src;
+    const struct rule_group *group;
+    size_t number;
+    const json_t *obj;
+    struct rule *rule;
+};
+
+// The first problem is what the rule shows; all are reported.
+static void wrong(struct rule_build *r, const json_t *at, const char *fmt, ...) GS_PRINTF(3, 4);
+static void wrong(struct rule_build *r, const json_t *at, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    if (!r->rule->problem)
+        r->rule->problem = rules_format(r->b, "%s", text);
+    GS_AUTO_FREE char *where = rules_where(r->src, at, r->obj);
+    rules_problem(r->b->problems, gs_format("%s: group \"%s\", rule %zu (%s): %s", where,
+                                            r->group->name, r->number, r->rule->name, text));
+}
+
+static const json_t *field(const struct rule_build *r, const char *key)
+{
+    return json_object_get(r->obj, key);
+}
+
+static const char *text_field(struct rule_build *r, const char *key)
+{
+    const char *text = NULL;
+    if (!rules_scalar(r->b, field(r, key), &text))
+        wrong(r, field(r, key), "%s must be a text", key);
+    return text && *text ? text : NULL;
+}
+
+static int64_t duration_field(struct rule_build *r, const char *key)
+{
+    const char *text = text_field(r, key);
+    int64_t ms = 0;
+    if (text && !rules_duration(text, &ms))
+        wrong(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
+    return ms;
+}
+
+static void check_unknown(struct rule_build *r)
+{
+    static const char *const keys[] = {"record", "alert",           "expr",        "for",
+                                       "labels", "keep_firing_for", "annotations", NULL};
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)r->obj, key, v) {
+        size_t i = 0;
+        while (keys[i] && !gs_streq(keys[i], key))
+            i++;
+        if (!keys[i])
+            wrong(r, v, "field %s not found in a rule", key);
+    }
+}
+
+static void parse_expr(struct rule_build *r)
+{
+    const char *text = text_field(r, "expr");
+    r->rule->text = text ? text : "";
+    if (!text) {
+        wrong(r, field(r, "expr"), "field 'expr' must be set in rule");
+        return;
+    }
+    struct promql_expr *expr = NULL;
+    GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(text), &expr);
+    if (err) {
+        wrong(r, field(r, "expr"), "could not parse expression: %s", gs_error_message(err));
+        return;
+    }
+    gs_grow(&r->b->exprs, &r->b->cap_exprs, r->b->n_exprs, sizeof(struct promql_expr *));
+    r->b->exprs[r->b->n_exprs++] = expr;
+    enum promql_type type = promql_expr_root(expr)->type;
+    if (type != PROMQL_VECTOR && type != PROMQL_SCALAR)
+        wrong(r, field(r, "expr"), "rule result is not a vector or scalar");
+    else
+        r->rule->expr = expr;
+}
+
+static void check_record(struct rule_build *r)
+{
+    const json_t *at = field(r, "record");
+    if (r->rule->n_annotations)
+        wrong(r, at, "invalid field 'annotations' in recording rule");
+    if (r->rule->for_ms)
+        wrong(r, at, "invalid field 'for' in recording rule");
+    if (r->rule->keep_firing_for_ms)
+        wrong(r, at, "invalid field 'keep_firing_for' in recording rule");
+    if (strpbrk(r->rule->name, "{}"))
+        wrong(r, at, "braces present in the recording rule name; should it be in expr?: %s",
+              r->rule->name);
+}
+
+static void check_templates(struct rule_build *r, const char *what, const json_t *at,
+                            const struct metrics_label *items, size_t n)
+{
+    GS_AUTO_FREE char *name = gs_format("__alert_%s", r->rule->name);
+    for (size_t i = 0; i < n; i++) {
+        struct rule_template *t = NULL;
+        GS_AUTO_ERROR struct gs_error *err = rule_template_parse(items[i].value, name, &t);
+        rule_template_free(t);
+        if (err)
+            wrong(r, at, "%s \"" GS_SLICE_FMT "\": %s", what, GS_SLICE_ARG(items[i].name),
+                  gs_error_message(err));
+    }
+}
+
+static void parse_labels(struct rule_build *r)
+{
+    const json_t *labels = field(r, "labels"), *annotations = field(r, "annotations");
+    struct rule *rule = r->rule;
+    const char *bad = rules_label_map(r->b, labels, true, &rule->labels, &rule->n_labels);
+    if (bad)
+        wrong(r, labels, "%s", bad);
+    bad = rules_label_map(r->b, annotations, false, &rule->annotations, &rule->n_annotations);
+    if (bad)
+        wrong(r, annotations, "%s", bad);
+    if (rule->kind == RULE_ALERT) {
+        check_templates(r, "label", labels, rule->labels, rule->n_labels);
+        check_templates(r, "annotation", annotations, rule->annotations, rule->n_annotations);
+    }
+}
+
+// A rule's own labels win over the group's.
+static void add_group_labels(struct rule_build *r)
+{
+    const struct rule_group *g = r->group;
+    struct rule *rule = r->rule;
+    if (!g->n_labels)
+        return;
+    struct metrics_label *all =
+        gs_arena_alloc(&r->b->arena, (g->n_labels + rule->n_labels) * sizeof(*all));
+    size_t n = 0, i = 0, j = 0;
+    while (i < g->n_labels || j < rule->n_labels) {
+        int c = 0;
+        if (i == g->n_labels)
+            c = 1;
+        else if (j == rule->n_labels)
+            c = -1;
+        else
+            c = strcmp(g->labels[i].name.data, rule->labels[j].name.data);
+        if (c < 0) {
+            all[n++] = g->labels[i++];
+        } else {
+            i += c == 0;
+            all[n++] = rule->labels[j++];
+        }
+    }
+    rule->labels = all;
+    rule->n_labels = n;
+}
+
+void rules_build_rule(struct rules_builder *b, const struct rules_source *src,
+                      const struct rule_group *group, size_t number, const json_t *obj,
+                      struct rule *ret)
+{
+    *ret = (struct rule){.name = "", .line = gs_yaml_mark_of(src->marks, obj).line};
+    struct rule_build r = {b, src, group, number, obj, ret};
+    const char *record = text_field(&r, "record"), *alert = text_field(&r, "alert");
+    ret->kind = alert ? RULE_ALERT : RULE_RECORD;
+    ret->name = alert ? alert : record ? record : "";
+    check_unknown(&r);
+    if (record && alert)
+        wrong(&r, field(&r, "record"), "only one of 'record' and 'alert' must be set");
+    if (!record && !alert)
+        wrong(&r, NULL, "one of 'record' or 'alert' must be set");
+    parse_expr(&r);
+    ret->for_ms = duration_field(&r, "for");
+    ret->keep_firing_for_ms = duration_field(&r, "keep_firing_for");
+    parse_labels(&r);
+    if (record)
+        check_record(&r);
+    add_group_labels(&r);
+    if (ret->problem)
+        ret->expr = NULL;
+}

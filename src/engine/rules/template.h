@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of alerts' labels and annotations: Go's text/template with Prometheus' functions.
+// https://pkg.go.dev/text/template,
+// https://prometheus.io/docs/prometheus/latest/configuration/template_reference/
+// Bounded in output, steps, depth and memory: a template cannot hold the program up.
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "metrics/labels.h"
+
+#include <stdint.h>
+
+struct rule_template; // immutable
+
+// name: what errors call it, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
+// are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
+struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
+                                     struct rule_template **ret);
+void rule_template_free(struct rule_template *t);
+
+struct rule_template_sample {
+    const struct metrics_label *labels;
+    size_t n_labels;
+    double value;
+};
+
+struct rule_template_data {
+    const struct metrics_label *labels, *external_labels;
+    size_t n_labels, n_external_labels;
+    const char *external_url; // NULL: ""
+    double value;
+    // `query`: the vector of a PromQL text, in the arena. NULL: the function fails.
+    struct gs_error *(*query)(void *arg, struct gs_slice expr, struct gs_arena *arena,
+                              struct rule_template_sample **ret, size_t *ret_n);
+    void *query_arg;
+};
+
+// Appends the text to out. On an error out has what came before it.
+struct gs_error *rule_template_expand(const struct rule_template *t,
+                                      const struct rule_template_data *data, struct gs_buf *out);

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates executed: a walk over the tree with a stack of variables.
+#include "engine/rules/template.h"
+#include "engine/rules/template_value.h"
+
+#include "base/mem.h"
+
+#define MAX_OUTPUT ((size_t)256 * 1024)
+#define MAX_MEMORY ((size_t)16 * 1024 * 1024)
+#define MAX_STEPS  100000
+#define MAX_DEPTH  300
+
+static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot);
+static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
+                      struct tmpl_value *ret);
+
+// Go's form: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
+bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
+{
+    if (e->err)
+        return false;
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    size_t line, column;
+    tmpl_position(e->t->text, start, &line, &column);
+    struct gs_slice src = gs_slice_trim(gs_slice_make(e->t->text.data + start, end - start));
+    bool cut = src.len > 20;
+    e->err = gs_error_new(GS_EINVAL,
+                          "template: %s:%zu:%zu: executing \"" GS_SLICE_FMT "\" at <" GS_SLICE_FMT
+                          "%s>: %s",
+                          e->t->name, line, column, GS_SLICE_ARG(e->in), cut ? 20 : (int)src.len,
+                          src.data, cut ? "..." : "", text);
+    return false;
+}
+
+static bool fail_arg(struct tmpl_exec *e, const struct tmpl_arg *a, const char *what,
+                     struct gs_slice name)
+{
+    return tmpl_fail_at(e, a->start, a->end, what, GS_SLICE_ARG(name));
+}
+
+// --- operands ---
+
+static bool data_field(const struct rule_template_data *d, struct gs_slice name,
+                       struct tmpl_value *ret)
+{
+    if (gs_slice_eq_str(name, "Labels"))
+        *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {d->labels, d->n_labels}};
+    else if (gs_slice_eq_str(name, "ExternalLabels"))
+        *ret = (struct tmpl_value){.type = TV_LABELS,
+                                   .u.labels = {d->external_labels, d->n_external_labels}};
+    else if (gs_slice_eq_str(name, "ExternalURL"))
+        *ret = tmpl_string(gs_slice_of(d->external_url ? d->external_url : ""));
+    else if (gs_slice_eq_str(name, "Value"))
+        *ret = tmpl_float(d->value);
+    else
+        return false;
+    return true;
+}
+
+static bool sample_field(const struct rule_template_sample *s, struct gs_slice name,
+                         struct tmpl_value *ret)
+{
+    if (gs_slice_eq_str(name, "Labels"))
+        *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {s->labels, s->n_labels}};
+    else if (gs_slice_eq_str(name, "Value"))
+        *ret = tmpl_float(s->value);
+    else
+        return false;
+    return true;
+}
+
+static struct tmpl_value args_get(const struct tmpl_value *v, struct gs_slice name)
+{
+    size_t i = 0, digits = 3;
+    if (!gs_slice_starts(name, "arg") || name.len == 3 || name.len > 6)
+        return (struct tmpl_value){0};
+    for (; digits < name.len; digits++) {
+        if (name.data[digits] < '0' || name.data[digits] > '9')
+            return (struct tmpl_value){0};
+        i = i * 10 + (size_t)(name.data[digits] - '0');
+    }
+    return i < v->u.args.n ? v->u.args.items[i] : (struct tmpl_value){0};
+}
+
+static bool get_field(struct tmpl_exec *e, const struct tmpl_arg *a, struct gs_slice name,
+                      struct tmpl_value *v)
+{
+    switch (v->type) {
+    case TV_NIL:
+        return fail_arg(e, a, "nil data; no entry for key \"" GS_SLICE_FMT "\"", name);
+    case TV_LABELS: // missingkey=zero
+        *v = tmpl_string(tmpl_label(v, name));
+        return true;
+    case TV_ARGS:
+        *v = args_get(v, name);
+        return true;
+    case TV_DATA:
+        if (data_field(v->u.data, name, v))
+            return true;
+        break;
+    case TV_SAMPLE:
+        if (sample_field(v->u.sample, name, v))
+            return true;
+        break;
+    case TV_TIME:
+        if (gs_slice_eq_str(name, "Unix") || gs_slice_eq_str(name, "UnixMilli")) {
+            *v = tmpl_int(gs_slice_eq_str(name, "Unix") ? v->u.i / 1000 : v->u.i);
+            return true;
+        }
+        break;
+    default:
+        break;
+    }
+    return tmpl_fail_at(e, a->start, a->end, "can't evaluate field " GS_SLICE_FMT " in type %s",
+                        GS_SLICE_ARG(name), tmpl_type_name(v));
+}
+
+static bool get_variable(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_value *ret)
+{
+    for (size_t i = e->n_vars; i-- > 0;)
+        if (gs_slice_eq(e->vars[i].name, a->names[0])) {
+            *ret = e->vars[i].value;
+            return true;
+        }
+    return fail_arg(e, a, "undefined variable: " GS_SLICE_FMT, a->names[0]);
+}
+
+static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const struct tmpl_arg *fn,
+                          const struct tmpl_arg *args, struct tmpl_value dot,
+                          const struct tmpl_value *final, struct tmpl_value *ret);
+
+static bool eval_arg(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_value dot,
+                     struct tmpl_value *ret)
+{
+    struct tmpl_value v = dot;
+    size_t first = 0;
+    if (++e->steps > MAX_STEPS)
+        return tmpl_fail_at(e, a->start, a->end, "too many steps");
+    switch (a->kind) {
+    case TMPL_DOT:
+    case TMPL_FIELD:
+        break;
+    case TMPL_NIL:
+        v = (struct tmpl_value){0};
+        break;
+    case TMPL_BOOL:
+        v = tmpl_bool(a->b);
+        break;
+    case TMPL_INT:
+        v = tmpl_int(a->i);
+        break;
+    case TMPL_FLOAT:
+        v = tmpl_float(a->f);
+        break;
+    case TMPL_STRING:
+        v = tmpl_string(a->s);
+        break;
+    case TMPL_VARIABLE:
+        if (!get_variable(e, a, &v))
+            return false;
+        first = 1;
+        break;
+    case TMPL_FUNCTION: {
+        const struct tmpl_cmd alone = {.start = a->start, .end = a->end};
+        if (!eval_function(e, &alone, a, NULL, dot, NULL, &v))
+            return false;
+        break;
+    }
+    case TMPL_PAREN:
+        if (!eval_pipe(e, a->pipe, dot, &v))
+            return false;
+        break;
+    }
+    for (size_t i = first; i < a->n_names; i++)
+        if (!get_field(e, a, a->names[i], &v))
+            return false;
+    *ret = v;
+    return true;
+}
+
+// and, or: evaluated only as far as needed.
+static bool eval_logic(struct tmpl_exec *e, const struct tmpl_cmd *c, bool is_or,
+                       const struct tmpl_arg *args, struct tmpl_value dot,
+                       const struct tmpl_value *final, struct tmpl_value *ret)
+{
+    struct tmpl_value v = {0};
+    if (!args && !final)
+        return tmpl_fail_at(e, c->start, c->end,
+                            "wrong number of args for %s: want at least 1 got 0",
+                            is_or ? "or" : "and");
+    for (const struct tmpl_arg *a = args; a; a = a->next) {
+        if (!eval_arg(e, a, dot, &v))
+            return false;
+        if (tmpl_truth(&v) == is_or) {
+            *ret = v;
+            return true;
+        }
+    }
+    *ret = final ? *final : v;
+    return true;
+}
+
+static bool check_count(struct tmpl_exec *e, const struct tmpl_cmd *c, struct gs_slice name,
+                        size_t n)
+{
+    int min, max;
+    tmpl_arity(name, &min, &max);
+    if (n >= (size_t)min && (max < 0 || n <= (size_t)max))
+        return true;
+    return tmpl_fail_at(e, c->start, c->end,
+                        "wrong number of args for " GS_SLICE_FMT ": want %s%d got %zu",
+                        GS_SLICE_ARG(name), max < 0 ? "at least " : "", min, n);
+}
+
+static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const struct tmpl_arg *fn,
+                          const struct tmpl_arg *args, struct tmpl_value dot,
+                          const struct tmpl_value *final, struct tmpl_value *ret)
+{
+    bool is_or = gs_slice_eq_str(fn->s, "or");
+    if (is_or || gs_slice_eq_str(fn->s, "and"))
+        return eval_logic(e, c, is_or, args, dot, final, ret);
+    size_t n = 0, i = 0;
+    for (const struct tmpl_arg *a = args; a; a = a->next)
+        n++;
+    n += final != NULL;
+    if (!check_count(e, c, fn->s, n))
+        return false;
+    struct tmpl_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
+    if (!values)
+        return tmpl_fail_at(e, c->start, c->end, "too much memory");
+    for (const struct tmpl_arg *a = args; a; a = a->next)
+        if (!eval_arg(e, a, dot, &values[i++]))
+            return false;
+    if (final)
+        values[i] = *final;
+    const char *wrong = NULL;
+    if (tmpl_call(e, fn->s, values, n, ret, &wrong))
+        return true;
+    return tmpl_fail_at(e, c->start, c->end, "%s", wrong ? wrong : "too much memory");
+}
+
+static bool eval_command(struct tmpl_exec *e, const struct tmpl_cmd *c, struct tmpl_value dot,
+                         const struct tmpl_value *final, struct tmpl_value *ret)
+{
+    const struct tmpl_arg *first = c->args;
+    if (first->kind == TMPL_FUNCTION)
+        return eval_function(e, c, first, first->next, dot, final, ret);
+    if (first->kind == TMPL_NIL)
+        return tmpl_fail_at(e, first->start, first->end, "nil is not a command");
+    if (c->n_args > 1 || final)
+        return tmpl_fail_at(e, c->start, c->end,
+                            "can't give argument to non-function " GS_SLICE_FMT,
+                            (int)(first->end - first->start), e->t->text.data + first->start);
+    return eval_arg(e, first, dot, ret);
+}
+
+static bool push_var(struct tmpl_exec *e, const struct tmpl_pipe *p, struct gs_slice name,
+                     struct tmpl_value v)
+{
+    if (e->n_vars == GS_ARRAY_LEN(e->vars))
+        return tmpl_fail_at(e, p->start, p->end, "too many variables");
+    e->vars[e->n_vars].name = name;
+    e->vars[e->n_vars++].value = v;
+    return true;
+}
+
+static bool set_var(struct tmpl_exec *e, const struct tmpl_pipe *p, struct gs_slice name,
+                    struct tmpl_value v)
+{
+    for (size_t i = e->n_vars; i-- > 0;)
+        if (gs_slice_eq(e->vars[i].name, name)) {
+            e->vars[i].value = v;
+            return true;
+        }
+    return tmpl_fail_at(e, p->start, p->end, "undefined variable: " GS_SLICE_FMT,
+                        GS_SLICE_ARG(name));
+}
+
+static bool eval_commands(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
+                          struct tmpl_value *ret)
+{
+    struct tmpl_value v = {0}, final;
+    if (++e->depth > MAX_DEPTH)
+        return tmpl_fail_at(e, p->start, p->end, "nested too deeply");
+    for (const struct tmpl_cmd *c = p->cmds; c; c = c->next) {
+        final = v;
+        if (!eval_command(e, c, dot, c == p->cmds ? NULL : &final, &v))
+            return false;
+    }
+    e->depth--;
+    *ret = v;
+    return true;
+}
+
+static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
+                      struct tmpl_value *ret)
+{
+    struct tmpl_value v;
+    if (!eval_commands(e, p, dot, &v))
+        return false;
+    for (size_t i = 0; i < p->n_vars; i++)
+        if (!(p->assign ? set_var : push_var)(e, p, p->vars[i], v))
+            return false;
+    *ret = v;
+    return true;
+}
+
+// --- nodes ---
+
+static bool exec_branch(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    struct tmpl_value v;
+    size_t n_vars = e->n_vars;
+    if (!eval_pipe(e, n->pipe, dot, &v))
+        return false;
+    bool yes = tmpl_truth(&v);
+    bool ok = exec_list(e, yes ? n->body : n->otherwise, yes && n->kind == TMPL_WITH ? v : dot);
+    e->n_vars = n_vars;
+    return ok;
+}
+
+// One turn of a range. False: stop (break or error).
+static bool range_turn(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value key,
+                       struct tmpl_value item)
+{
+    size_t n_vars = e->n_vars;
+    const struct tmpl_pipe *p = n->pipe;
+    struct tmpl_value values[2] = {p->n_vars == 2 ? key : item, item};
+    if (++e->steps > MAX_STEPS)
+        return tmpl_fail_at(e, p->start, p->end, "too many steps");
+    for (size_t i = 0; i < p->n_vars; i++)
+        if (!(p->assign ? set_var : push_var)(e, p, p->vars[i], values[i]))
+            return false;
+    bool ok = exec_list(e, n->body, item);
+    e->n_vars = n_vars;
+    if (e->flow == TMPL_CONTINUING)
+        e->flow = TMPL_GO_ON;
+    return ok && e->flow == TMPL_GO_ON;
+}
+
+static size_t range_len(const struct tmpl_value *v)
+{
+    switch (v->type) {
+    case TV_INT:
+        return v->u.i > 0 ? (size_t)v->u.i : 0;
+    case TV_LABELS:
+        return v->u.labels.n;
+    case TV_VECTOR:
+        return v->u.vector.n;
+    case TV_ARGS:
+        return v->u.args.n;
+    default:
+        return 0;
+    }
+}
+
+static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i,
+                       struct tmpl_value *key, struct tmpl_value *item)
+{
+    *key = tmpl_int((int64_t)i);
+    switch (v->type) {
+    case TV_LABELS:
+        *key = tmpl_string(v->u.labels.items[i].name);
+        *item = tmpl_string(v->u.labels.items[i].value);
+        return;
+    case TV_VECTOR:
+        *item = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[i]};
+        return;
+    case TV_ARGS: {
+        GS_AUTO_FREE char *name = gs_format("arg%zu", i);
+        const char *copy = gs_arena_strndup(&e->arena, name, strlen(name));
+        *key = tmpl_string(gs_slice_of(copy));
+        *item = v->u.args.items[i];
+        return;
+    }
+    default:
+        *item = *key;
+        return;
+    }
+}
+
+static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    struct tmpl_value v, key, item;
+    if (!eval_commands(e, n->pipe, dot, &v))
+        return false;
+    if (v.type != TV_NIL && v.type != TV_INT && v.type != TV_LABELS && v.type != TV_VECTOR &&
+        v.type != TV_ARGS) {
+        GS_AUTO_BUF struct gs_buf text = {0};
+        tmpl_print(&v, &text);
+        return tmpl_fail_at(e, n->pipe->start, n->pipe->end, "range can't iterate over %s",
+                            text.len ? text.data : "");
+    }
+    size_t len = range_len(&v);
+    for (size_t i = 0; i < len; i++) {
+        range_item(e, &v, i, &key, &item);
+        if (!range_turn(e, n, key, item))
+            break;
+    }
+    if (e->flow == TMPL_BREAKING)
+        e->flow = TMPL_GO_ON;
+    return !e->err && (len || exec_list(e, n->otherwise, dot));
+}
+
+static bool exec_include(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    const struct tmpl_define *d = e->t->defines;
+    while (d && !gs_slice_eq(d->name, n->text))
+        d = d->next;
+    if (!d)
+        return tmpl_fail_at(e, n->start, n->end, "template \"" GS_SLICE_FMT "\" not defined",
+                            GS_SLICE_ARG(n->text));
+    struct tmpl_value v = {0};
+    if (n->pipe && !eval_pipe(e, n->pipe, dot, &v))
+        return false;
+    // The variables of the caller are not seen: a lookup finds $ first from above, and the parser
+    // refused all others.
+    size_t n_vars = e->n_vars;
+    struct gs_slice in = e->in;
+    struct tmpl_pipe at = {.start = n->start, .end = n->end};
+    bool ok = push_var(e, &at, GS_SLICE("$"), v);
+    e->in = n->text;
+    ok = ok && exec_list(e, d->body, v);
+    e->in = in;
+    e->n_vars = n_vars;
+    return ok;
+}
+
+static bool exec_action(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    struct tmpl_value v;
+    if (!eval_pipe(e, n->pipe, dot, &v))
+        return false;
+    if (n->pipe->n_vars)
+        return true;
+    if (v.type == TV_NIL)
+        gs_buf_add_str(e->out, "<no value>");
+    else
+        tmpl_print(&v, e->out);
+    return true;
+}
+
+static bool exec_node(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    if (++e->steps > MAX_STEPS)
+        return tmpl_fail_at(e, n->start, n->end, "too many steps");
+    switch (n->kind) {
+    case TMPL_TEXT:
+        gs_buf_add_slice(e->out, n->text);
+        return true;
+    case TMPL_ACTION:
+        return exec_action(e, n, dot);
+    case TMPL_IF:
+    case TMPL_WITH:
+        return exec_branch(e, n, dot);
+    case TMPL_RANGE: {
+        size_t n_vars = e->n_vars;
+        bool ok = exec_range(e, n, dot);
+        e->n_vars = n_vars;
+        return ok;
+    }
+    case TMPL_INCLUDE:
+        return exec_include(e, n, dot);
+    case TMPL_BREAK:
+        e->flow = TMPL_BREAKING;
+        return true;
+    case TMPL_CONTINUE:
+        e->flow = TMPL_CONTINUING;
+        return true;
+    }
+    return true;
+}
+
+static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+{
+    if (++e->depth > MAX_DEPTH)
+        return tmpl_fail_at(e, 0, 0, "exceeded maximum template depth (%d)", MAX_DEPTH);
+    for (; n && e->flow == TMPL_GO_ON; n = n->next) {
+        if (!exec_node(e, n, dot))
+            return false;
+        if (e->out->overflow)
+            return tmpl_fail_at(e, n->start, n->end, "the text is longer than %zu bytes",
+                                MAX_OUTPUT);
+    }
+    e->depth--;
+    return true;
+}
+
+struct gs_error *rule_template_expand(const struct rule_template *t,
+                                      const struct rule_template_data *data, struct gs_buf *out)
+{
+    if (t->plain) {
+        gs_buf_add_slice(out, t->text);
+        return NULL;
+    }
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_OUTPUT};
+    GS_AUTO_FREE struct tmpl_exec *e = gs_alloc(sizeof(*e));
+    *e = (struct tmpl_exec){.t = t,
+                            .data = data,
+                            .arena = {.limit = MAX_MEMORY},
+                            .out = &text,
+                            .in = gs_slice_of(t->name)};
+    struct tmpl_value root = {.type = TV_DATA, .u.data = data};
+    e->vars[e->n_vars].name = GS_SLICE("$");
+    e->vars[e->n_vars++].value = root;
+    (void)exec_list(e, t->body, root);
+    gs_buf_add_slice(out, gs_buf_slice(&text));
+    gs_arena_finish(&e->arena);
+    return e->err;
+}

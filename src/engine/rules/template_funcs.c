@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of templates: Go's own, and Prometheus'
+// (https://prometheus.io/docs/prometheus/latest/configuration/template_reference/).
+#include "engine/rules/template_value.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/rules/template_text.h"
+
+#include <math.h>
+
+#define MAX_RESULT ((size_t)256 * 1024)
+
+struct call {
+    struct tmpl_exec *e;
+    const struct tmpl_value *args;
+    size_t n;
+    struct tmpl_value *ret;
+    const char *name;
+    const char *wrong; // in the expansion's arena
+};
+
+static bool fail(struct call *c, const char *fmt, ...) GS_PRINTF(2, 3);
+static bool fail(struct call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    c->wrong = gs_arena_strndup(&c->e->arena, text, strlen(text));
+    return false;
+}
+
+static bool fail_call(struct call *c, const char *what)
+{
+    return fail(c, "error calling %s: %s", c->name, what);
+}
+
+static bool return_text(struct call *c, const struct gs_buf *text)
+{
+    const char *copy = gs_arena_strndup(&c->e->arena, text->data ? text->data : "", text->len);
+    if (!copy || text->overflow)
+        return fail_call(c, "the text is too long");
+    *c->ret = tmpl_string(gs_slice_make(copy, text->len));
+    return true;
+}
+
+static bool want(struct call *c, size_t i, enum tmpl_type type)
+{
+    static const struct tmpl_value kinds[] = {[TV_STRING] = {.type = TV_STRING},
+                                              [TV_SAMPLE] = {.type = TV_SAMPLE},
+                                              [TV_VECTOR] = {.type = TV_VECTOR},
+                                              [TV_INT] = {.type = TV_INT}};
+    if (c->args[i].type == type)
+        return true;
+    if (c->args[i].type == TV_NIL)
+        return fail(c, "invalid value; expected %s", tmpl_type_name(&kinds[type]));
+    return fail(c, "wrong type for value; expected %s; got %s", tmpl_type_name(&kinds[type]),
+                tmpl_type_name(&c->args[i]));
+}
+
+static bool to_float(struct call *c, double *ret)
+{
+    const struct tmpl_value *v = &c->args[0];
+    if (v->type == TV_FLOAT || v->type == TV_INT) {
+        *ret = v->type == TV_FLOAT ? v->u.f : (double)v->u.i;
+        return true;
+    }
+    if (v->type != TV_STRING)
+        return fail(c, "error calling %s: can't convert %s to float", c->name, tmpl_type_name(v));
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_double(v->u.s, ret);
+    if (!err)
+        return true;
+    GS_AUTO_BUF struct gs_buf quoted = {.limit = 200};
+    tmpl_quote(v->u.s, &quoted);
+    return fail(c, "error calling %s: strconv.ParseFloat: parsing %s: invalid syntax", c->name,
+                quoted.data ? quoted.data : "\"\"");
+}
+
+// --- Go's ---
+
+static bool fn_eq(struct call *c)
+{
+    for (size_t i = 1; i < c->n; i++) {
+        int order = 0;
+        const char *wrong = tmpl_compare(&c->args[0], &c->args[i], false, &order);
+        if (wrong)
+            return fail_call(c, wrong);
+        if (order == 0) {
+            *c->ret = tmpl_bool(true);
+            return true;
+        }
+    }
+    *c->ret = tmpl_bool(false);
+    return true;
+}
+
+static bool fn_ne(struct call *c)
+{
+    int order = 0;
+    const char *wrong = tmpl_compare(&c->args[0], &c->args[1], false, &order);
+    *c->ret = tmpl_bool(order != 0);
+    return !wrong || fail_call(c, wrong);
+}
+
+static bool fn_order(struct call *c)
+{
+    int order = 0;
+    const char *wrong = tmpl_compare(&c->args[0], &c->args[1], true, &order);
+    if (wrong)
+        return fail_call(c, wrong);
+    bool less = c->name[0] == 'l', equal = c->name[1] == 'e';
+    *c->ret = tmpl_bool(order == (less ? -1 : 1) || (equal && order == 0));
+    return true;
+}
+
+static bool fn_not(struct call *c)
+{
+    *c->ret = tmpl_bool(!tmpl_truth(&c->args[0]));
+    return true;
+}
+
+static bool fn_len(struct call *c)
+{
+    const struct tmpl_value *v = &c->args[0];
+    switch (v->type) {
+    case TV_STRING:
+        *c->ret = tmpl_int((int64_t)v->u.s.len);
+        return true;
+    case TV_LABELS:
+        *c->ret = tmpl_int((int64_t)v->u.labels.n);
+        return true;
+    case TV_VECTOR:
+        *c->ret = tmpl_int((int64_t)v->u.vector.n);
+        return true;
+    case TV_ARGS:
+        *c->ret = tmpl_int((int64_t)v->u.args.n);
+        return true;
+    default:
+        return fail(c, "error calling len: len of type %s", tmpl_type_name(v));
+    }
+}
+
+static bool index_one(struct call *c, struct tmpl_value *v, const struct tmpl_value *key)
+{
+    if (v->type == TV_LABELS && key->type == TV_STRING) {
+        *v = tmpl_string(tmpl_label(v, key->u.s));
+        return true;
+    }
+    if (v->type == TV_ARGS && key->type == TV_STRING) {
+        for (size_t i = 0; i < v->u.args.n; i++) {
+            GS_AUTO_FREE char *name = gs_format("arg%zu", i);
+            if (gs_slice_eq_str(key->u.s, name)) {
+                *v = v->u.args.items[i];
+                return true;
+            }
+        }
+        *v = (struct tmpl_value){0};
+        return true;
+    }
+    if (v->type == TV_LABELS || v->type == TV_ARGS)
+        return fail(c, "error calling index: value has type %s; should be string",
+                    tmpl_type_name(key));
+    if (v->type != TV_VECTOR && v->type != TV_STRING)
+        return fail(c, "error calling index: can't index item of type %s", tmpl_type_name(v));
+    if (key->type != TV_INT)
+        return fail(c, "error calling index: cannot index slice/array with type %s",
+                    tmpl_type_name(key));
+    size_t len = v->type == TV_VECTOR ? v->u.vector.n : v->u.s.len;
+    if (key->u.i < 0 || (uint64_t)key->u.i >= len)
+        return fail(c, "error calling index: index out of range: %lld", (long long)key->u.i);
+    if (v->type == TV_VECTOR)
+        *v = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[key->u.i]};
+    else
+        *v = tmpl_int((unsigned char)v->u.s.data[key->u.i]);
+    return true;
+}
+
+static bool fn_index(struct call *c)
+{
+    struct tmpl_value v = c->args[0];
+    if (v.type == TV_NIL)
+        return fail_call(c, "index of untyped nil");
+    for (size_t i = 1; i < c->n; i++)
+        if (!index_one(c, &v, &c->args[i]))
+            return false;
+    *c->ret = v;
+    return true;
+}
+
+static bool fn_slice(struct call *c)
+{
+    struct tmpl_value v = c->args[0];
+    if (v.type != TV_STRING && v.type != TV_VECTOR)
+        return fail(c, "error calling slice: can't slice item of type %s", tmpl_type_name(&v));
+    int64_t len = (int64_t)(v.type == TV_STRING ? v.u.s.len : v.u.vector.n), from = 0, to = len;
+    for (size_t i = 1; i < c->n; i++) {
+        if (!want(c, i, TV_INT))
+            return false;
+        if (c->args[i].u.i < 0 || c->args[i].u.i > len)
+            return fail(c, "error calling slice: index out of range: %lld",
+                        (long long)c->args[i].u.i);
+        *(i == 1 ? &from : &to) = c->args[i].u.i;
+    }
+    if (from > to)
+        return fail(c, "error calling slice: invalid slice index: %lld > %lld", (long long)from,
+                    (long long)to);
+    if (v.type == TV_STRING) {
+        v.u.s = gs_slice_make(v.u.s.data + from, (size_t)(to - from));
+    } else {
+        v.u.vector.items += from;
+        v.u.vector.n = (size_t)(to - from);
+    }
+    *c->ret = v;
+    return true;
+}
+
+static bool fn_print(struct call *c)
+{
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
+    bool line = gs_streq(c->name, "println");
+    for (size_t i = 0; i < c->n; i++) {
+        bool texts = i && (c->args[i].type == TV_STRING || c->args[i - 1].type == TV_STRING);
+        if (i && (line || !texts))
+            gs_buf_add_char(&text, ' ');
+        tmpl_print(&c->args[i], &text);
+    }
+    if (line)
+        gs_buf_add_char(&text, '\n');
+    return return_text(c, &text);
+}
+
+static bool fn_printf(struct call *c)
+{
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
+    if (!want(c, 0, TV_STRING))
+        return false;
+    tmpl_printf(c->args[0].u.s, c->args + 1, c->n - 1, &text);
+    return return_text(c, &text);
+}
+
+static bool fn_escape(struct call *c)
+{
+    GS_AUTO_BUF struct gs_buf plain = {.limit = MAX_RESULT}, text = {.limit = MAX_RESULT};
+    for (size_t i = 0; i < c->n; i++)
+        tmpl_print(&c->args[i], &plain);
+    (c->name[0] == 'h'   ? tmpl_escape_html
+     : c->name[0] == 'j' ? tmpl_escape_js
+                         : tmpl_escape_query)(gs_buf_slice(&plain), &text);
+    return return_text(c, &text);
+}
+
+static bool fn_call(struct call *c)
+{
+    return fail(c, "error calling call: non-function %s", tmpl_type_name(&c->args[0]));
+}
+
+// --- Prometheus' ---
+
+static bool fn_query(struct call *c)
+{
+    const struct rule_template_data *d = c->e->data;
+    struct rule_template_sample *items = NULL;
+    size_t n = 0;
+    if (!want(c, 0, TV_STRING))
+        return false;
+    if (!d->query)
+        return fail_call(c, "queries are not possible here");
+    GS_AUTO_ERROR struct gs_error *err =
+        d->query(d->query_arg, c->args[0].u.s, &c->e->arena, &items, &n);
+    if (err)
+        return fail_call(c, gs_error_message(err));
+    const struct rule_template_sample **list =
+        gs_arena_alloc(&c->e->arena, (n + 1) * sizeof(struct rule_template_sample *));
+    if (!list)
+        return fail_call(c, "too much memory");
+    for (size_t i = 0; i < n; i++)
+        list[i] = &items[i];
+    *c->ret = (struct tmpl_value){.type = TV_VECTOR, .u.vector = {list, n}};
+    return true;
+}
+
+static bool fn_first(struct call *c)
+{
+    if (!want(c, 0, TV_VECTOR))
+        return false;
+    if (!c->args[0].u.vector.n)
+        return fail_call(c, "first() called on vector with no elements");
+    *c->ret = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = c->args[0].u.vector.items[0]};
+    return true;
+}
+
+static struct gs_slice sample_label(const struct rule_template_sample *s, struct gs_slice name)
+{
+    struct tmpl_value labels = {.type = TV_LABELS, .u.labels = {s->labels, s->n_labels}};
+    return tmpl_label(&labels, name);
+}
+
+static bool fn_label(struct call *c)
+{
+    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_SAMPLE))
+        return false;
+    *c->ret = tmpl_string(sample_label(c->args[1].u.sample, c->args[0].u.s));
+    return true;
+}
+
+static bool fn_value(struct call *c)
+{
+    if (!want(c, 0, TV_SAMPLE))
+        return false;
+    *c->ret = tmpl_float(c->args[0].u.sample->value);
+    return true;
+}
+
+static bool fn_strvalue(struct call *c)
+{
+    if (!want(c, 0, TV_SAMPLE))
+        return false;
+    *c->ret = tmpl_string(sample_label(c->args[0].u.sample, GS_SLICE("__value__")));
+    return true;
+}
+
+static bool sorts_behind(const struct rule_template_sample *a, const struct rule_template_sample *b,
+                         struct gs_slice by)
+{
+    struct tmpl_value x = tmpl_string(sample_label(a, by)), y = tmpl_string(sample_label(b, by));
+    int order = 0;
+    (void)tmpl_compare(&x, &y, true, &order);
+    return order > 0;
+}
+
+static void merge(const struct rule_template_sample **items,
+                  const struct rule_template_sample **tmp, size_t n, struct gs_slice by)
+{
+    if (n < 2)
+        return;
+    size_t half = n / 2, i = 0, j = half;
+    merge(items, tmp, half, by);
+    merge(items + half, tmp, n - half, by);
+    for (size_t k = 0; k < n; k++)
+        tmp[k] =
+            j == n || (i < half && !sorts_behind(items[i], items[j], by)) ? items[i++] : items[j++];
+    memcpy(items, tmp, n * sizeof(*items));
+}
+
+static bool fn_sort_by_label(struct call *c)
+{
+    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_VECTOR))
+        return false;
+    size_t n = c->args[1].u.vector.n;
+    const struct rule_template_sample **items =
+        gs_arena_alloc(&c->e->arena, (2 * n + 1) * sizeof(struct rule_template_sample *));
+    if (!items)
+        return fail_call(c, "too much memory");
+    if (n)
+        memcpy(items, c->args[1].u.vector.items, n * sizeof(*items));
+    merge(items, items + n, n, c->args[0].u.s);
+    *c->ret = (struct tmpl_value){.type = TV_VECTOR, .u.vector = {items, n}};
+    return true;
+}
+
+static bool fn_args(struct call *c)
+{
+    *c->ret = (struct tmpl_value){.type = TV_ARGS, .u.args = {c->args, c->n}};
+    return true;
+}
+
+static bool fn_humanize(struct call *c)
+{
+    double v;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (!to_float(c, &v))
+        return false;
+    if (gs_streq(c->name, "humanize"))
+        tmpl_humanize(v, &text);
+    else if (gs_streq(c->name, "humanize1024"))
+        tmpl_humanize_1024(v, &text);
+    else if (gs_streq(c->name, "humanizeDuration"))
+        tmpl_humanize_duration(v, &text);
+    else {
+        tmpl_add_general(v * 100, 4, &text);
+        gs_buf_add_char(&text, '%');
+    }
+    return return_text(c, &text);
+}
+
+static bool to_time(struct call *c, double v, int64_t *ret_ms)
+{
+    if (v * 1e9 > 9223372036854775807.0 || v * 1e9 < -9223372036854775808.0) {
+        char number[GS_DOUBLE_SIZE];
+        return fail(c,
+                    "error calling %s: %s cannot be represented as a nanoseconds timestamp since "
+                    "it overflows int64",
+                    c->name, gs_format_double(v, number));
+    }
+    *ret_ms = (int64_t)floor(v * 1e3 + 1e-6);
+    return true;
+}
+
+static bool fn_humanize_timestamp(struct call *c)
+{
+    double v;
+    int64_t ms;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (!to_float(c, &v))
+        return false;
+    if (!isfinite(v))
+        tmpl_add_general(v, 4, &text);
+    else if (!to_time(c, v, &ms))
+        return false;
+    else
+        tmpl_print_time(ms, &text);
+    return return_text(c, &text);
+}
+
+static bool fn_to_time(struct call *c)
+{
+    double v;
+    int64_t ms;
+    if (!to_float(c, &v))
+        return false;
+    if (!isfinite(v))
+        return fail_call(c, "value is NaN or Inf");
+    if (!to_time(c, v, &ms))
+        return false;
+    *c->ret = (struct tmpl_value){.type = TV_TIME, .u.i = ms};
+    return true;
+}
+
+static bool fn_parse_duration(struct call *c)
+{
+    int64_t ms;
+    if (!want(c, 0, TV_STRING))
+        return false;
+    GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
+    if (!tmpl_parse_duration(text, &ms))
+        return fail(c, "error calling parseDuration: not a valid duration string: \"%s\"", text);
+    *c->ret = tmpl_float((double)ms / 1000);
+    return true;
+}
+
+// Functions from one text to another.
+static bool fn_text(struct call *c)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(struct gs_slice s, struct gs_buf *out);
+    } table[] = {{"title", tmpl_title},
+                 {"toUpper", tmpl_upper},
+                 {"toLower", tmpl_lower},
+                 {"stripPort", tmpl_strip_port},
+                 {"graphLink", tmpl_graph_link},
+                 {"tableLink", tmpl_table_link},
+                 {"stripDomain", tmpl_strip_domain}};
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
+    if (!want(c, 0, TV_STRING))
+        return false;
+    for (size_t i = 0; i < GS_ARRAY_LEN(table); i++)
+        if (gs_streq(table[i].name, c->name))
+            table[i].fn(c->args[0].u.s, &text);
+    return return_text(c, &text);
+}
+
+static bool fn_safe_html(struct call *c)
+{
+    if (!want(c, 0, TV_STRING))
+        return false;
+    *c->ret = c->args[0];
+    return true;
+}
+
+static bool fn_match(struct call *c)
+{
+    bool hit = false;
+    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_STRING))
+        return false;
+    GS_AUTO_ERROR struct gs_error *err = tmpl_match(c->args[0].u.s, c->args[1].u.s, &hit);
+    *c->ret = tmpl_bool(hit);
+    return !err || fail_call(c, gs_error_message(err));
+}
+
+static bool fn_replace(struct call *c)
+{
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
+    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_STRING) || !want(c, 2, TV_STRING))
+        return false;
+    GS_AUTO_ERROR struct gs_error *err =
+        tmpl_replace_all(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
+    return err ? fail_call(c, gs_error_message(err)) : return_text(c, &text);
+}
+
+static bool fn_external_url(struct call *c)
+{
+    const char *url = c->e->data->external_url ? c->e->data->external_url : "";
+    if (gs_streq(c->name, "pathPrefix")) {
+        const char *host = strstr(url, "://");
+        const char *path = strchr(host ? host + 3 : url, '/');
+        url = path ? path : "";
+    }
+    *c->ret = tmpl_string(gs_slice_of(url));
+    return true;
+}
+
+static const struct function {
+    const char *name;
+    int min, max; // arguments; max -1: any number
+    bool (*fn)(struct call *c);
+} functions[] = {
+    {"and", 1, -1, NULL}, // evaluated where they are called
+    {"or", 1, -1, NULL},
+    {"not", 1, 1, fn_not},
+    {"eq", 2, -1, fn_eq},
+    {"ne", 2, 2, fn_ne},
+    {"lt", 2, 2, fn_order},
+    {"le", 2, 2, fn_order},
+    {"gt", 2, 2, fn_order},
+    {"ge", 2, 2, fn_order},
+    {"len", 1, 1, fn_len},
+    {"index", 1, -1, fn_index},
+    {"slice", 1, 3, fn_slice},
+    {"print", 0, -1, fn_print},
+    {"println", 0, -1, fn_print},
+    {"printf", 1, -1, fn_printf},
+    {"html", 0, -1, fn_escape},
+    {"js", 0, -1, fn_escape},
+    {"urlquery", 0, -1, fn_escape},
+    {"call", 1, -1, fn_call},
+    {"query", 1, 1, fn_query},
+    {"first", 1, 1, fn_first},
+    {"label", 2, 2, fn_label},
+    {"value", 1, 1, fn_value},
+    {"strvalue", 1, 1, fn_strvalue},
+    {"sortByLabel", 2, 2, fn_sort_by_label},
+    {"args", 0, -1, fn_args},
+    {"humanize", 1, 1, fn_humanize},
+    {"humanize1024", 1, 1, fn_humanize},
+    {"humanizeDuration", 1, 1, fn_humanize},
+    {"humanizePercentage", 1, 1, fn_humanize},
+    {"humanizeTimestamp", 1, 1, fn_humanize_timestamp},
+    {"toTime", 1, 1, fn_to_time},
+    {"parseDuration", 1, 1, fn_parse_duration},
+    {"title", 1, 1, fn_text},
+    {"toUpper", 1, 1, fn_text},
+    {"toLower", 1, 1, fn_text},
+    {"stripPort", 1, 1, fn_text},
+    {"stripDomain", 1, 1, fn_text},
+    {"graphLink", 1, 1, fn_text},
+    {"tableLink", 1, 1, fn_text},
+    {"safeHtml", 1, 1, fn_safe_html},
+    {"match", 2, 2, fn_match},
+    {"reReplaceAll", 3, 3, fn_replace},
+    {"pathPrefix", 0, 0, fn_external_url},
+    {"externalURL", 0, 0, fn_external_url},
+};
+
+static const struct function *find(struct gs_slice name)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(functions); i++)
+        if (gs_slice_eq_str(name, functions[i].name))
+            return &functions[i];
+    return NULL;
+}
+
+bool tmpl_is_function(struct gs_slice name)
+{
+    return find(name) != NULL;
+}
+
+void tmpl_arity(struct gs_slice name, int *ret_min, int *ret_max)
+{
+    const struct function *f = find(name);
+    *ret_min = f->min;
+    *ret_max = f->max;
+}
+
+bool tmpl_call(struct tmpl_exec *e, struct gs_slice name, const struct tmpl_value *args, size_t n,
+               struct tmpl_value *ret, const char **ret_error)
+{
+    const struct function *f = find(name);
+    struct call c = {.e = e, .args = args, .n = n, .ret = ret, .name = f->name};
+    if (f->fn(&c))
+        return true;
+    *ret_error = c.wrong;
+    return false;
+}

@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: Apache-2.0
+// Template text to its tree: recursive descent with one token of look-ahead.
+#include "base/mem.h"
+#include "engine/rules/template.h"
+#include "engine/rules/template_lex.h"
+
+#define MAX_TEXT   ((size_t)64 * 1024)
+#define MAX_VARS   1000
+#define MAX_MEMORY ((size_t)16 * 1024 * 1024)
+
+// The convenience variables of alert texts. They count in the columns of errors, as in Prometheus.
+#define PRELUDE                                                                                    \
+    "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}"                                 \
+    "{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+
+struct parser {
+    struct rule_template *t;
+    struct tmpl_lexer lx;
+    struct tmpl_token tok; // the current token
+    struct gs_slice vars[MAX_VARS];
+    size_t n_vars;
+    int depth, range_depth;
+    struct gs_error *err;
+};
+
+enum stop { STOP_EOF, STOP_END, STOP_ELSE };
+
+static bool parse_list(struct parser *p, struct tmpl_node **ret, enum stop *ret_stop);
+static bool parse_pipe(struct parser *p, struct tmpl_pipe **ret, const char *context,
+                       enum tmpl_token_kind end);
+
+void tmpl_position(struct gs_slice text, uint32_t pos, size_t *ret_line, size_t *ret_column)
+{
+    size_t line = 1, start = 0;
+    for (size_t i = 0; i < pos && i < text.len; i++)
+        if (text.data[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    *ret_line = line;
+    *ret_column = pos - start;
+}
+
+static bool fail(struct parser *p, const char *fmt, ...) GS_PRINTF(2, 3);
+static bool fail(struct parser *p, const char *fmt, ...)
+{
+    if (p->err)
+        return false;
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    size_t line, column;
+    tmpl_position(p->lx.text, p->lx.pos, &line, &column);
+    p->err = gs_error_new(GS_EINVAL, "template: %s:%zu: %s", p->t->name, line, text);
+    return false;
+}
+
+static void *make(struct parser *p, size_t size)
+{
+    void *v = gs_arena_alloc(&p->t->arena, size);
+    if (!v)
+        fail(p, "the template is too large");
+    return v;
+}
+
+static bool next(struct parser *p)
+{
+    return tmpl_lex(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
+}
+
+static bool next_solid(struct parser *p)
+{
+    do {
+        if (!next(p))
+            return false;
+    } while (p->tok.kind == TT_SPACE);
+    return true;
+}
+
+static bool skip_space(struct parser *p)
+{
+    return p->tok.kind != TT_SPACE || next_solid(p);
+}
+
+static struct gs_slice token_text(const struct parser *p)
+{
+    return gs_slice_make(p->lx.text.data + p->tok.start, p->tok.end - p->tok.start);
+}
+
+static bool unexpected(struct parser *p, const char *context)
+{
+    if (p->tok.kind == TT_END)
+        return fail(p, "unclosed action");
+    struct gs_slice s = token_text(p);
+    bool keyword = p->tok.kind == TT_WORD && !tmpl_is_function(p->tok.s);
+    return fail(p,
+                keyword ? "unexpected <" GS_SLICE_FMT "> in %s"
+                        : "unexpected \"" GS_SLICE_FMT "\" in %s",
+                GS_SLICE_ARG(s), context);
+}
+
+static bool word_is(const struct parser *p, const char *word)
+{
+    return p->tok.kind == TT_WORD && gs_slice_eq_str(p->tok.s, word);
+}
+
+// --- operands ---
+
+static bool add_name(struct parser *p, struct tmpl_arg *a, struct gs_slice name)
+{
+    if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
+        struct gs_slice *more = make(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
+        if (!more)
+            return false;
+        if (a->n_names)
+            memcpy(more, a->names, a->n_names * sizeof(*more));
+        a->names = more;
+    }
+    a->names[a->n_names++] = name;
+    return true;
+}
+
+static bool known_variable(const struct parser *p, struct gs_slice name)
+{
+    for (size_t i = 0; i < p->n_vars; i++)
+        if (gs_slice_eq(p->vars[i], name))
+            return true;
+    return false;
+}
+
+static bool parse_word(struct parser *p, struct tmpl_arg *a)
+{
+    struct gs_slice s = p->tok.s;
+    if (gs_slice_eq_str(s, "true") || gs_slice_eq_str(s, "false")) {
+        a->kind = TMPL_BOOL;
+        a->b = gs_slice_eq_str(s, "true");
+        return true;
+    }
+    if (gs_slice_eq_str(s, "nil")) {
+        a->kind = TMPL_NIL;
+        return true;
+    }
+    static const char *const keywords[] = {"if",    "else",     "end",   "range",  "with",
+                                           "block", "template", "break", "define", "continue"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keywords); i++)
+        if (gs_slice_eq_str(s, keywords[i]))
+            return unexpected(p, "operand");
+    a->kind = TMPL_FUNCTION;
+    a->s = s;
+    return tmpl_is_function(s) ||
+           fail(p, "function \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(s));
+}
+
+static bool parse_term(struct parser *p, struct tmpl_arg *a)
+{
+    switch (p->tok.kind) {
+    case TT_WORD:
+        return parse_word(p, a);
+    case TT_DOT:
+        a->kind = TMPL_DOT;
+        return true;
+    case TT_FIELD:
+        a->kind = TMPL_FIELD;
+        return add_name(p, a, p->tok.s);
+    case TT_VARIABLE:
+        a->kind = TMPL_VARIABLE;
+        if (!known_variable(p, p->tok.s))
+            return fail(p, "undefined variable \"" GS_SLICE_FMT "\"", GS_SLICE_ARG(p->tok.s));
+        return add_name(p, a, p->tok.s);
+    case TT_INT:
+        a->kind = TMPL_INT;
+        a->i = p->tok.i;
+        return true;
+    case TT_FLOAT:
+        a->kind = TMPL_FLOAT;
+        a->f = p->tok.f;
+        return true;
+    case TT_STRING:
+        a->kind = TMPL_STRING;
+        a->s = p->tok.s;
+        return true;
+    case TT_LPAREN:
+        a->kind = TMPL_PAREN;
+        return next_solid(p) && parse_pipe(p, &a->pipe, "parenthesized pipeline", TT_RPAREN);
+    default:
+        return unexpected(p, "operand");
+    }
+}
+
+// An operand with the fields chained to it; the token behind it is the current one afterwards.
+static bool parse_operand(struct parser *p, struct tmpl_arg **ret)
+{
+    struct tmpl_arg *a = make(p, sizeof(*a));
+    if (!a)
+        return false;
+    a->start = p->tok.start;
+    if (!parse_term(p, a))
+        return false;
+    a->end = p->tok.end;
+    if (!next(p))
+        return false;
+    while (p->tok.kind == TT_FIELD) {
+        if (a->kind != TMPL_FIELD && a->kind != TMPL_VARIABLE && a->kind != TMPL_PAREN)
+            return fail(p, "unexpected . after term \"" GS_SLICE_FMT "\"", (int)(a->end - a->start),
+                        p->lx.text.data + a->start);
+        a->end = p->tok.end;
+        if (!add_name(p, a, p->tok.s) || !next(p))
+            return false;
+    }
+    *ret = a;
+    return true;
+}
+
+static bool parse_command(struct parser *p, struct tmpl_cmd **ret, enum tmpl_token_kind end)
+{
+    struct tmpl_cmd *c = make(p, sizeof(*c));
+    if (!c)
+        return false;
+    struct tmpl_arg **tail = &c->args;
+    c->start = p->tok.start;
+    for (;;) {
+        if (!skip_space(p))
+            return false;
+        if (p->tok.kind == end || p->tok.kind == TT_PIPE)
+            break;
+        if (!parse_operand(p, tail))
+            return false;
+        c->end = (*tail)->end;
+        tail = &(*tail)->next;
+        c->n_args++;
+        if (p->tok.kind != TT_SPACE && p->tok.kind != end && p->tok.kind != TT_PIPE)
+            return unexpected(p, "operand");
+    }
+    *ret = c;
+    return c->n_args || fail(p, "empty command");
+}
+
+static bool define_vars(struct parser *p, const struct tmpl_pipe *pipe)
+{
+    for (size_t i = 0; i < pipe->n_vars; i++) {
+        if (pipe->assign) {
+            if (!known_variable(p, pipe->vars[i]))
+                return fail(p, "undefined variable \"" GS_SLICE_FMT "\"",
+                            GS_SLICE_ARG(pipe->vars[i]));
+            continue;
+        }
+        if (p->n_vars == MAX_VARS)
+            return fail(p, "too many variables");
+        p->vars[p->n_vars++] = pipe->vars[i];
+    }
+    return true;
+}
+
+// "$x := ", "$x = " or "$i, $x := " in front of the commands, found by looking ahead.
+static bool parse_declaration(struct parser *p, struct tmpl_pipe *pipe, const char *context)
+{
+    if (p->tok.kind != TT_VARIABLE)
+        return true;
+    struct tmpl_lexer saved_lx = p->lx;
+    struct tmpl_token saved = p->tok;
+    struct gs_slice first = p->tok.s;
+    if (!next_solid(p))
+        return false;
+    if (p->tok.kind == TT_COMMA && gs_streq(context, "range")) {
+        if (!next_solid(p))
+            return false;
+        if (p->tok.kind != TT_VARIABLE)
+            return fail(p, "range can only initialize variables");
+        struct gs_slice second = p->tok.s;
+        if (!next_solid(p))
+            return false;
+        if (p->tok.kind != TT_DECLARE && p->tok.kind != TT_ASSIGN)
+            return fail(p, "range can only initialize variables");
+        pipe->assign = p->tok.kind == TT_ASSIGN;
+        pipe->vars[0] = first;
+        pipe->vars[1] = second;
+        pipe->n_vars = 2;
+        return next_solid(p);
+    }
+    if (p->tok.kind == TT_DECLARE || p->tok.kind == TT_ASSIGN) {
+        pipe->assign = p->tok.kind == TT_ASSIGN;
+        pipe->vars[pipe->n_vars++] = first;
+        return next_solid(p);
+    }
+    p->lx = saved_lx;
+    p->tok = saved;
+    return true;
+}
+
+// Only the first command may be anything; what a pipe goes into must be callable.
+static bool check_pipe(struct parser *p, const struct tmpl_pipe *pipe, const char *context)
+{
+    if (!pipe->cmds)
+        return fail(p, "missing value for %s", context);
+    int stage = 2;
+    for (const struct tmpl_cmd *c = pipe->cmds->next; c; c = c->next, stage++) {
+        enum tmpl_arg_kind k = c->args->kind;
+        if (k == TMPL_BOOL || k == TMPL_DOT || k == TMPL_NIL || k == TMPL_INT || k == TMPL_FLOAT ||
+            k == TMPL_STRING)
+            return fail(p, "non executable command in pipeline stage %d", stage);
+    }
+    return true;
+}
+
+static bool parse_pipe_body(struct parser *p, struct tmpl_pipe *pipe, const char *context,
+                            enum tmpl_token_kind end)
+{
+    if (!skip_space(p) || !parse_declaration(p, pipe, context))
+        return false;
+    struct tmpl_cmd **tail = &pipe->cmds;
+    while (p->tok.kind != end) {
+        if (!parse_command(p, tail, end))
+            return false;
+        tail = &(*tail)->next;
+        if (p->tok.kind == TT_PIPE) {
+            if (!next_solid(p))
+                return false;
+            if (p->tok.kind == end)
+                return fail(p, "missing value for command");
+        }
+    }
+    pipe->end = p->tok.start;
+    return check_pipe(p, pipe, context) && define_vars(p, pipe);
+}
+
+// The current token is the first one of the pipeline, afterwards the one that ended it.
+static bool parse_pipe(struct parser *p, struct tmpl_pipe **ret, const char *context,
+                       enum tmpl_token_kind end)
+{
+    struct tmpl_pipe *pipe = make(p, sizeof(*pipe));
+    if (!pipe)
+        return false;
+    if (++p->depth > TMPL_MAX_DEPTH)
+        return fail(p, "nested too deeply");
+    pipe->start = p->tok.start;
+    bool ok = parse_pipe_body(p, pipe, context, end);
+    p->depth--;
+    *ret = pipe;
+    return ok;
+}
+
+// --- actions ---
+
+static bool expect_close(struct parser *p, const char *context)
+{
+    return skip_space(p) && (p->tok.kind == TT_CLOSE || unexpected(p, context));
+}
+
+static bool parse_control(struct parser *p, struct tmpl_node *n, const char *name);
+
+// Behind {{else: the rest of the node, which may be another one: {{else if …}}.
+static bool parse_else(struct parser *p, struct tmpl_node *n, const char *name)
+{
+    if (!skip_space(p))
+        return false;
+    if (n->kind != TMPL_RANGE && word_is(p, name)) {
+        struct tmpl_node *chained = make(p, sizeof(*chained));
+        if (!chained)
+            return false;
+        *chained = (struct tmpl_node){.kind = n->kind, .start = p->tok.start};
+        n->otherwise = chained;
+        return next_solid(p) && parse_control(p, chained, name);
+    }
+    enum stop stop;
+    if (!expect_close(p, "else") || !parse_list(p, &n->otherwise, &stop))
+        return false;
+    return stop == STOP_END ||
+           fail(p, stop == STOP_EOF ? "unexpected EOF" : "expected end; found {{else}}");
+}
+
+static bool parse_control_body(struct parser *p, struct tmpl_node *n, const char *name)
+{
+    enum stop stop;
+    p->range_depth += n->kind == TMPL_RANGE;
+    bool ok = parse_pipe(p, &n->pipe, name, TT_CLOSE) && parse_list(p, &n->body, &stop);
+    p->range_depth -= n->kind == TMPL_RANGE;
+    if (!ok)
+        return false;
+    if (stop == STOP_EOF)
+        return fail(p, "unexpected EOF");
+    return stop == STOP_END || parse_else(p, n, name);
+}
+
+// Behind {{if: the pipeline to the {{end}}.
+static bool parse_control(struct parser *p, struct tmpl_node *n, const char *name)
+{
+    size_t n_vars = p->n_vars;
+    if (++p->depth > TMPL_MAX_DEPTH)
+        return fail(p, "nested too deeply");
+    bool ok = parse_control_body(p, n, name);
+    p->depth--;
+    p->n_vars = n_vars;
+    n->end = p->lx.pos;
+    return ok;
+}
+
+static bool parse_include(struct parser *p, struct tmpl_node *n, const char *context)
+{
+    if (!skip_space(p))
+        return false;
+    if (p->tok.kind != TT_STRING)
+        return unexpected(p, context);
+    n->text = p->tok.s;
+    if (!next_solid(p))
+        return false;
+    return p->tok.kind == TT_CLOSE || parse_pipe(p, &n->pipe, context, TT_CLOSE);
+}
+
+static bool add_define(struct parser *p, struct gs_slice name, struct tmpl_node *body)
+{
+    struct tmpl_define *d = make(p, sizeof(*d));
+    if (!d)
+        return false;
+    *d = (struct tmpl_define){name, body, p->t->defines};
+    p->t->defines = d;
+    return true;
+}
+
+// The body of a define or block has only $.
+static bool parse_define_body(struct parser *p, struct gs_slice name)
+{
+    // The variables outside are hidden: only the first, $, stays visible.
+    size_t n_vars = p->n_vars;
+    int range_depth = p->range_depth;
+    GS_AUTO_FREE struct gs_slice *hidden = gs_alloc_array(n_vars, sizeof(*hidden));
+    memcpy(hidden, p->vars, n_vars * sizeof(*hidden));
+    p->n_vars = 1;
+    p->range_depth = 0;
+    struct tmpl_node *body = NULL;
+    enum stop stop;
+    bool ok = ++p->depth <= TMPL_MAX_DEPTH || fail(p, "nested too deeply");
+    ok = ok && parse_list(p, &body, &stop);
+    if (ok && stop != STOP_END)
+        ok = fail(p, stop == STOP_EOF ? "unexpected EOF" : "unexpected {{else}} in define clause");
+    p->depth--;
+    memcpy(p->vars, hidden, n_vars * sizeof(*p->vars));
+    p->n_vars = n_vars;
+    p->range_depth = range_depth;
+    return ok && add_define(p, name, body);
+}
+
+static bool parse_define(struct parser *p)
+{
+    if (p->depth)
+        return fail(p, "unexpected <define> in command");
+    if (!next_solid(p))
+        return false;
+    if (p->tok.kind != TT_STRING)
+        return unexpected(p, "define clause");
+    struct gs_slice name = p->tok.s;
+    return next_solid(p) && expect_close(p, "define clause") && parse_define_body(p, name);
+}
+
+static bool parse_keyword(struct parser *p, struct tmpl_node *n, bool *ret_known)
+{
+    static const struct {
+        const char *name;
+        enum tmpl_kind kind;
+    } controls[] = {{"if", TMPL_IF}, {"with", TMPL_WITH}, {"range", TMPL_RANGE}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(controls); i++)
+        if (word_is(p, controls[i].name)) {
+            n->kind = controls[i].kind;
+            return next_solid(p) && parse_control(p, n, controls[i].name);
+        }
+    if (word_is(p, "template") || word_is(p, "block")) {
+        bool block = word_is(p, "block");
+        n->kind = TMPL_INCLUDE;
+        if (!next_solid(p) || !parse_include(p, n, block ? "block clause" : "template clause"))
+            return false;
+        if (block && !n->pipe)
+            return fail(p, "missing value for block clause");
+        return !block || parse_define_body(p, n->text);
+    }
+    if (word_is(p, "break") || word_is(p, "continue")) {
+        bool stop = word_is(p, "break");
+        n->kind = stop ? TMPL_BREAK : TMPL_CONTINUE;
+        if (!p->range_depth)
+            return fail(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
+        return next_solid(p) && expect_close(p, stop ? "{{break}}" : "{{continue}}");
+    }
+    *ret_known = false;
+    return true;
+}
+
+// One action; NULL node: it leaves nothing (define).
+static bool parse_action(struct parser *p, struct tmpl_node **ret)
+{
+    if (word_is(p, "define"))
+        return parse_define(p);
+    struct tmpl_node *n = make(p, sizeof(*n));
+    if (!n)
+        return false;
+    *n = (struct tmpl_node){.kind = TMPL_ACTION, .start = p->tok.start};
+    bool known = true;
+    if (!parse_keyword(p, n, &known))
+        return false;
+    if (!known && !parse_pipe(p, &n->pipe, "command", TT_CLOSE))
+        return false;
+    n->end = p->lx.pos;
+    *ret = n;
+    return true;
+}
+
+static bool add_text(struct parser *p, struct gs_slice text, struct tmpl_node ***tail)
+{
+    if (!text.len)
+        return true;
+    struct tmpl_node *n = make(p, sizeof(*n));
+    if (!n)
+        return false;
+    *n = (struct tmpl_node){.kind = TMPL_TEXT, .text = text};
+    **tail = n;
+    *tail = &n->next;
+    return true;
+}
+
+static bool at_comment(const struct parser *p)
+{
+    return p->lx.text.len - p->lx.pos >= 2 && memcmp(p->lx.text.data + p->lx.pos, "/*", 2) == 0;
+}
+
+// Up to {{end}}, {{else or the end of the text. After STOP_ELSE the token behind else is current.
+static bool parse_list(struct parser *p, struct tmpl_node **ret, enum stop *ret_stop)
+{
+    struct tmpl_node **tail = ret;
+    for (;;) {
+        struct gs_slice text;
+        bool end;
+        tmpl_lex_text(&p->lx, &text, &end);
+        if (!add_text(p, text, &tail))
+            return false;
+        *ret_stop = STOP_EOF;
+        if (end)
+            return true;
+        if (at_comment(p)) {
+            if (!tmpl_lex_comment(&p->lx))
+                return fail(p, "%s", p->lx.wrong);
+            continue;
+        }
+        if (!next_solid(p))
+            return false;
+        if (word_is(p, "end")) {
+            *ret_stop = STOP_END;
+            return next_solid(p) && expect_close(p, "end");
+        }
+        if (word_is(p, "else")) {
+            *ret_stop = STOP_ELSE;
+            return next(p);
+        }
+        if (!parse_action(p, tail))
+            return false;
+        if (*tail)
+            tail = &(*tail)->next;
+    }
+}
+
+static bool parse_all(struct parser *p)
+{
+    enum stop stop;
+    if (!parse_list(p, &p->t->body, &stop))
+        return false;
+    return stop == STOP_EOF ||
+           fail(p, stop == STOP_END ? "unexpected {{end}}" : "unexpected {{else}}");
+}
+
+struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
+                                     struct rule_template **ret)
+{
+    if (text.len > MAX_TEXT)
+        return gs_error_new(GS_ELIMIT, "template: %s: longer than %zu bytes", name, MAX_TEXT);
+    struct rule_template *t = gs_alloc(sizeof(*t));
+    t->plain = !text.len || !memmem(text.data, text.len, "{{", 2);
+    t->arena.limit = MAX_MEMORY;
+    GS_AUTO_BUF struct gs_buf all = {0};
+    if (!t->plain)
+        gs_buf_add_str(&all, PRELUDE);
+    gs_buf_add_slice(&all, text);
+    t->name = gs_arena_strndup(&t->arena, name, strlen(name));
+    const char *copy = gs_arena_strndup(&t->arena, all.data, all.len);
+    t->text = gs_slice_make(copy, copy ? all.len : 0);
+    if (!t->name || !copy) {
+        rule_template_free(t);
+        return gs_error_new(GS_ELIMIT, "template: %s: too large", name);
+    }
+    GS_AUTO_FREE struct parser *p = gs_alloc(sizeof(*p));
+    *p = (struct parser){.t = t, .lx = {.text = t->text, .arena = &t->arena}};
+    p->vars[p->n_vars++] = GS_SLICE("$");
+    if (!t->plain && !parse_all(p)) {
+        rule_template_free(t);
+        return p->err;
+    }
+    *ret = t;
+    return NULL;
+}
+
+void rule_template_free(struct rule_template *t)
+{
+    if (!t)
+        return;
+    gs_arena_finish(&t->arena);
+    free(t);
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rules/template_text.h"
+
+#include "engine/rules/parse.h"
+#include "engine/rules/template_value.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <math.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#define MATCH_LIMIT 100000
+
+void tmpl_escape_html(struct gs_slice s, struct gs_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++)
+        switch (s.data[i]) {
+        case '\0':
+            gs_buf_add_str(out, "\xef\xbf\xbd");
+            break;
+        case '"':
+            gs_buf_add_str(out, "&#34;");
+            break;
+        case '\'':
+            gs_buf_add_str(out, "&#39;");
+            break;
+        case '&':
+            gs_buf_add_str(out, "&amp;");
+            break;
+        case '<':
+            gs_buf_add_str(out, "&lt;");
+            break;
+        case '>':
+            gs_buf_add_str(out, "&gt;");
+            break;
+        default:
+            gs_buf_add_char(out, s.data[i]);
+        }
+}
+
+void tmpl_escape_js(struct gs_slice s, struct gs_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (c == '\\' || c == '\'' || c == '"')
+            gs_buf_addf(out, "\\%c", c);
+        else if (c < 0x20 || strchr("<>&=", c))
+            gs_buf_addf(out, "\\u%04X", c);
+        else
+            gs_buf_add_char(out, (char)c);
+    }
+}
+
+void tmpl_escape_query(struct gs_slice s, struct gs_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (isalnum(c) || (c && strchr("-_.~", c)))
+            gs_buf_add_char(out, (char)c);
+        else if (c == ' ')
+            gs_buf_add_char(out, '+');
+        else
+            gs_buf_addf(out, "%%%02X", c);
+    }
+}
+
+// ASCII letters only: label values and units are what these are used on.
+void tmpl_title(struct gs_slice s, struct gs_buf *out)
+{
+    bool inside = false;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        gs_buf_add_char(out, (char)(inside ? c : toupper(c)));
+        inside = isalnum(c) || c == '_' || c >= 0x80 ||
+                 (inside && (c == '\'' || c == '.' || c == ':') && i + 1 < s.len &&
+                  isalpha((unsigned char)s.data[i + 1]));
+    }
+}
+
+void tmpl_upper(struct gs_slice s, struct gs_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++)
+        gs_buf_add_char(out, (char)toupper((unsigned char)s.data[i]));
+}
+
+void tmpl_lower(struct gs_slice s, struct gs_buf *out)
+{
+    for (size_t i = 0; i < s.len; i++)
+        gs_buf_add_char(out, (char)tolower((unsigned char)s.data[i]));
+}
+
+// Go's net.SplitHostPort. False: not host:port.
+static bool split_host_port(struct gs_slice s, struct gs_slice *host, struct gs_slice *port)
+{
+    const char *colon = s.len ? memrchr(s.data, ':', s.len) : NULL;
+    if (!colon)
+        return false;
+    *host = gs_slice_make(s.data, (size_t)(colon - s.data));
+    *port = gs_slice_make(colon + 1, s.len - host->len - 1);
+    bool open = host->len && host->data[0] == '[';
+    if (open) {
+        if (host->len < 2 || host->data[host->len - 1] != ']')
+            return false;
+        *host = gs_slice_make(host->data + 1, host->len - 2);
+    } else if (host->len && memchr(host->data, ':', host->len)) {
+        return false; // too many colons
+    }
+    return !(host->len &&
+             (memchr(host->data, '[', host->len) || memchr(host->data, ']', host->len)));
+}
+
+void tmpl_strip_port(struct gs_slice s, struct gs_buf *out)
+{
+    struct gs_slice host, port;
+    gs_buf_add_slice(out, split_host_port(s, &host, &port) ? host : s);
+}
+
+static bool is_ip(struct gs_slice host)
+{
+    char text[64];
+    unsigned char addr[16];
+    if (host.len >= sizeof(text))
+        return false;
+    memcpy(text, host.data, host.len);
+    text[host.len] = '\0';
+    return inet_pton(AF_INET, text, addr) == 1 || inet_pton(AF_INET6, text, addr) == 1;
+}
+
+void tmpl_strip_domain(struct gs_slice s, struct gs_buf *out)
+{
+    struct gs_slice host, port = {0};
+    if (!split_host_port(s, &host, &port)) {
+        host = s;
+        port.len = 0;
+    }
+    if (is_ip(host)) {
+        gs_buf_add_slice(out, s);
+        return;
+    }
+    const char *dot = host.len ? memchr(host.data, '.', host.len) : NULL;
+    if (dot)
+        host.len = (size_t)(dot - host.data);
+    bool brackets = port.len && host.len && memchr(host.data, ':', host.len);
+    if (brackets)
+        gs_buf_add_char(out, '[');
+    gs_buf_add_slice(out, host);
+    if (brackets)
+        gs_buf_add_char(out, ']');
+    if (port.len) {
+        gs_buf_add_char(out, ':');
+        gs_buf_add_slice(out, port);
+    }
+}
+
+static void link_to(struct gs_slice expr, int tab, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "/graph?g0.expr=");
+    tmpl_escape_query(expr, out);
+    gs_buf_addf(out, "&g0.tab=%d", tab);
+}
+
+void tmpl_graph_link(struct gs_slice s, struct gs_buf *out)
+{
+    link_to(s, 0, out);
+}
+
+void tmpl_table_link(struct gs_slice s, struct gs_buf *out)
+{
+    link_to(s, 1, out);
+}
+
+static void scale_down(double v, struct gs_buf *out)
+{
+    static const char prefixes[] = "munpfazy";
+    char prefix = '\0';
+    for (size_t i = 0; prefixes[i] && fabs(v) < 1; i++) {
+        prefix = prefixes[i];
+        v *= 1000;
+    }
+    tmpl_add_general(v, 4, out);
+    if (prefix)
+        gs_buf_add_char(out, prefix);
+}
+
+void tmpl_humanize(double v, struct gs_buf *out)
+{
+    static const char prefixes[] = "kMGTPEZY";
+    char prefix = '\0';
+    if (v == 0 || !isfinite(v)) {
+        tmpl_add_general(v, 4, out);
+        return;
+    }
+    if (fabs(v) < 1) {
+        scale_down(v, out);
+        return;
+    }
+    for (size_t i = 0; prefixes[i] && fabs(v) >= 1000; i++) {
+        prefix = prefixes[i];
+        v /= 1000;
+    }
+    tmpl_add_general(v, 4, out);
+    if (prefix)
+        gs_buf_add_char(out, prefix);
+}
+
+void tmpl_humanize_1024(double v, struct gs_buf *out)
+{
+    static const char prefixes[] = "kMGTPEZY";
+    char prefix = '\0';
+    if (isfinite(v))
+        for (size_t i = 0; prefixes[i] && fabs(v) >= 1024; i++) {
+            prefix = prefixes[i];
+            v /= 1024;
+        }
+    tmpl_add_general(v, 4, out);
+    if (prefix)
+        gs_buf_addf(out, "%ci", prefix);
+}
+
+void tmpl_humanize_duration(double v, struct gs_buf *out)
+{
+    if (!isfinite(v)) {
+        tmpl_add_general(v, 4, out);
+        return;
+    }
+    if (fabs(v) < 1 && v != 0) {
+        scale_down(v, out);
+        gs_buf_add_char(out, 's');
+        return;
+    }
+    const char *sign = v < 0 ? "-" : "";
+    v = fabs(v);
+    int64_t all = v < 9e18 ? (int64_t)v : INT64_MAX;
+    int64_t s = all % 60, m = all / 60 % 60, h = all / 3600 % 24, d = all / 86400;
+    gs_buf_add_str(out, sign);
+    if (d)
+        gs_buf_addf(out, "%lldd ", (long long)d);
+    if (d || h)
+        gs_buf_addf(out, "%lldh ", (long long)h);
+    if (d || h || m)
+        gs_buf_addf(out, "%lldm %llds", (long long)m, (long long)s);
+    else
+        gs_buf_addf(out, "%.4gs", v);
+}
+
+bool tmpl_parse_duration(const char *text, int64_t *ret_ms)
+{
+    return rules_duration(text, ret_ms);
+}
+
+// --- regular expressions ---
+
+struct regex {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+};
+
+static void regex_finish(struct regex *r)
+{
+    pcre2_code_free(r->code);
+    pcre2_match_data_free(r->match);
+    pcre2_match_context_free(r->limits);
+}
+
+static struct gs_error *regex_init(struct regex *r, struct gs_slice pattern)
+{
+    int rc;
+    PCRE2_SIZE at;
+    r->code = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.len,
+                            PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &rc, &at,
+                            NULL);
+    if (!r->code) {
+        char text[128];
+        pcre2_get_error_message(rc, (PCRE2_UCHAR *)text, sizeof(text));
+        return gs_error_new(GS_EINVAL, "error parsing regexp: %s at %zu", text, (size_t)at);
+    }
+    r->match = pcre2_match_data_create_from_pattern(r->code, NULL);
+    r->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
+    pcre2_set_depth_limit(r->limits, 1000);
+    return NULL;
+}
+
+static int regex_at(const struct regex *r, struct gs_slice text, size_t from, uint32_t options)
+{
+    return pcre2_match(r->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from, options,
+                       r->match, r->limits);
+}
+
+struct gs_error *tmpl_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
+{
+    GS_CLEANUP(regex_finish) struct regex r = {0};
+    struct gs_error *err = regex_init(&r, pattern);
+    if (!err)
+        *ret = regex_at(&r, text, 0, 0) > 0;
+    return err;
+}
+
+static void add_group(const struct regex *r, struct gs_slice text, uint32_t group,
+                      struct gs_buf *out)
+{
+    const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->match);
+    if (group < pcre2_get_ovector_count(r->match) && v[2 * group] != PCRE2_UNSET)
+        gs_buf_add(out, text.data + v[2 * group], v[2 * group + 1] - v[2 * group]);
+}
+
+static void add_named(const struct regex *r, struct gs_slice text, struct gs_slice name,
+                      struct gs_buf *out)
+{
+    bool number = name.len > 0 && name.len < 6;
+    uint32_t group = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        number = number && isdigit((unsigned char)name.data[i]);
+        group = number ? group * 10 + (uint32_t)(name.data[i] - '0') : 0;
+    }
+    if (number) {
+        add_group(r, text, group, out);
+        return;
+    }
+    char copy[64];
+    if (name.len >= sizeof(copy))
+        return;
+    memcpy(copy, name.data, name.len);
+    copy[name.len] = '\0';
+    int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
+    if (found > 0)
+        add_group(r, text, (uint32_t)found, out);
+}
+
+// Go's regexp.Expand: $1, ${1}, $name, ${name}, $$.
+static void add_expanded(const struct regex *r, struct gs_slice text, struct gs_slice t,
+                         struct gs_buf *out)
+{
+    for (size_t i = 0; i < t.len;) {
+        if (t.data[i] != '$') {
+            gs_buf_add_char(out, t.data[i++]);
+            continue;
+        }
+        if (i + 1 < t.len && t.data[i + 1] == '$') {
+            gs_buf_add_char(out, '$');
+            i += 2;
+            continue;
+        }
+        bool brace = i + 1 < t.len && t.data[i + 1] == '{';
+        size_t from = i + 1 + brace, to = from;
+        while (to < t.len && (isalnum((unsigned char)t.data[to]) || t.data[to] == '_'))
+            to++;
+        if (to == from || (brace && (to == t.len || t.data[to] != '}'))) {
+            gs_buf_add_char(out, '$'); // malformed: as it stands
+            i++;
+            continue;
+        }
+        add_named(r, text, gs_slice_make(t.data + from, to - from), out);
+        i = to + brace;
+    }
+}
+
+struct gs_error *tmpl_replace_all(struct gs_slice pattern, struct gs_slice replacement,
+                                  struct gs_slice text, struct gs_buf *out)
+{
+    GS_CLEANUP(regex_finish) struct regex r = {0};
+    struct gs_error *err = regex_init(&r, pattern);
+    if (err)
+        return err;
+    size_t done = 0, from = 0;
+    while (from <= text.len && !out->overflow && regex_at(&r, text, from, 0) > 0) {
+        const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r.match);
+        size_t start = v[0], end = v[1];
+        if (start < from || end < start)
+            break;
+        gs_buf_add(out, text.data + done, start - done);
+        // As Go: no empty match right behind another match.
+        if (end > done || start == 0)
+            add_expanded(&r, text, replacement, out);
+        done = end;
+        from = end;
+        if (end == start) {
+            do
+                from++;
+            while (from < text.len && (text.data[from] & 0xc0) == 0x80);
+        }
+    }
+    if (done < text.len)
+        gs_buf_add(out, text.data + done, text.len - done);
+    return NULL;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rules/template_value.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "codec/utf8.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+const char *tmpl_type_name(const struct tmpl_value *v)
+{
+    static const char *const names[] = {
+        [TV_NIL] = "<nil>",
+        [TV_BOOL] = "bool",
+        [TV_INT] = "int",
+        [TV_FLOAT] = "float64",
+        [TV_STRING] = "string",
+        [TV_LABELS] = "map[string]string",
+        [TV_SAMPLE] = "*template.sample",
+        [TV_VECTOR] = "template.queryResult",
+        [TV_ARGS] = "map[string]interface {}",
+        [TV_TIME] = "*time.Time",
+        [TV_DATA] = "struct { Labels map[string]string; ExternalLabels map[string]string; "
+                    "ExternalURL string; Value interface {} }",
+    };
+    return names[v->type];
+}
+
+bool tmpl_truth(const struct tmpl_value *v)
+{
+    switch (v->type) {
+    case TV_NIL:
+        return false;
+    case TV_BOOL:
+        return v->u.b;
+    case TV_INT:
+        return v->u.i != 0;
+    case TV_FLOAT:
+        return v->u.f != 0;
+    case TV_STRING:
+        return v->u.s.len > 0;
+    case TV_LABELS:
+        return v->u.labels.n > 0;
+    case TV_VECTOR:
+        return v->u.vector.n > 0;
+    case TV_ARGS:
+        return v->u.args.n > 0;
+    default:
+        return true;
+    }
+}
+
+struct gs_slice tmpl_label(const struct tmpl_value *labels, struct gs_slice name)
+{
+    for (size_t i = 0; i < labels->u.labels.n; i++)
+        if (gs_slice_eq(labels->u.labels.items[i].name, name))
+            return labels->u.labels.items[i].value;
+    return (struct gs_slice){"", 0};
+}
+
+// Go's time.Time.String in UTC.
+void tmpl_print_time(int64_t unix_ms, struct gs_buf *out)
+{
+    int64_t seconds = unix_ms / 1000, ms = unix_ms % 1000;
+    if (ms < 0) {
+        ms += 1000;
+        seconds--;
+    }
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    char text[64];
+    if (!gmtime_r(&t, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+        return;
+    gs_buf_add_str(out, text);
+    if (ms) {
+        char fraction[8];
+        (void)snprintf(fraction, sizeof(fraction), ".%03d", (int)ms);
+        size_t n = strlen(fraction);
+        while (fraction[n - 1] == '0')
+            n--;
+        gs_buf_add(out, fraction, n);
+    }
+    gs_buf_add_str(out, " +0000 UTC");
+}
+
+static void print_labels(const struct metrics_label *items, size_t n, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "map[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            gs_buf_add_char(out, ' ');
+        gs_buf_add_slice(out, items[i].name);
+        gs_buf_add_char(out, ':');
+        gs_buf_add_slice(out, items[i].value);
+    }
+    gs_buf_add_char(out, ']');
+}
+
+static void print_double(double v, struct gs_buf *out)
+{
+    char text[GS_DOUBLE_SIZE];
+    gs_buf_add_str(out, gs_format_double(v, text));
+}
+
+static void print_sample(const struct rule_template_sample *s, struct gs_buf *out)
+{
+    gs_buf_add_char(out, '{');
+    print_labels(s->labels, s->n_labels, out);
+    gs_buf_add_char(out, ' ');
+    print_double(s->value, out);
+    gs_buf_add_char(out, '}');
+}
+
+static void print_data(const struct rule_template_data *d, struct gs_buf *out)
+{
+    gs_buf_add_char(out, '{');
+    print_labels(d->labels, d->n_labels, out);
+    gs_buf_add_char(out, ' ');
+    print_labels(d->external_labels, d->n_external_labels, out);
+    gs_buf_addf(out, " %s ", d->external_url ? d->external_url : "");
+    print_double(d->value, out);
+    gs_buf_add_char(out, '}');
+}
+
+static void print_args(const struct tmpl_value *v, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "map[");
+    for (size_t i = 0; i < v->u.args.n; i++) {
+        gs_buf_addf(out, "%sarg%zu:", i ? " " : "", i);
+        tmpl_print(&v->u.args.items[i], out);
+    }
+    gs_buf_add_char(out, ']');
+}
+
+void tmpl_print(const struct tmpl_value *v, struct gs_buf *out)
+{
+    switch (v->type) {
+    case TV_NIL:
+        gs_buf_add_str(out, "<nil>");
+        return;
+    case TV_BOOL:
+        gs_buf_add_str(out, v->u.b ? "true" : "false");
+        return;
+    case TV_INT:
+        gs_buf_addf(out, "%lld", (long long)v->u.i);
+        return;
+    case TV_FLOAT:
+        print_double(v->u.f, out);
+        return;
+    case TV_STRING:
+        gs_buf_add_slice(out, v->u.s);
+        return;
+    case TV_LABELS:
+        print_labels(v->u.labels.items, v->u.labels.n, out);
+        return;
+    case TV_SAMPLE:
+        print_sample(v->u.sample, out);
+        return;
+    case TV_VECTOR: // Go prints addresses here; the samples are of more use
+        gs_buf_add_char(out, '[');
+        for (size_t i = 0; i < v->u.vector.n; i++) {
+            if (i)
+                gs_buf_add_char(out, ' ');
+            print_sample(v->u.vector.items[i], out);
+        }
+        gs_buf_add_char(out, ']');
+        return;
+    case TV_ARGS:
+        print_args(v, out);
+        return;
+    case TV_TIME:
+        tmpl_print_time(v->u.i, out);
+        return;
+    case TV_DATA:
+        print_data(v->u.data, out);
+        return;
+    }
+}
+
+static int order_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static int order_string(struct gs_slice a, struct gs_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    return c ? (c > 0) - (c < 0) : (a.len > b.len) - (a.len < b.len);
+}
+
+const char *tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b, bool ordered,
+                         int *ret)
+{
+    if (a->type > TV_STRING || b->type > TV_STRING)
+        return "invalid type for comparison";
+    if (a->type == TV_NIL || b->type == TV_NIL) {
+        *ret = a->type != b->type;
+        return ordered ? "invalid type for comparison" : NULL;
+    }
+    if (a->type != b->type)
+        return "incompatible types for comparison";
+    switch (a->type) {
+    case TV_BOOL:
+        *ret = a->u.b != b->u.b;
+        return ordered ? "invalid type for comparison" : NULL;
+    case TV_INT:
+        *ret = (a->u.i > b->u.i) - (a->u.i < b->u.i);
+        return NULL;
+    case TV_FLOAT: // 2: unordered, a NaN is neither equal nor less nor more
+        *ret = isnan(a->u.f) || isnan(b->u.f) ? 2 : order_double(a->u.f, b->u.f);
+        return NULL;
+    default:
+        *ret = order_string(a->u.s, b->u.s);
+        return NULL;
+    }
+}
+
+void tmpl_quote(struct gs_slice s, struct gs_buf *out)
+{
+    gs_buf_add_char(out, '"');
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        static const char from[] = "\a\b\f\n\r\t\v", to[] = "abfnrtv";
+        const char *hit = c ? strchr(from, c) : NULL;
+        if (hit)
+            gs_buf_addf(out, "\\%c", to[hit - from]);
+        else if (c == '"' || c == '\\')
+            gs_buf_addf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            gs_buf_addf(out, "\\x%02x", c);
+        else
+            gs_buf_add_char(out, (char)c);
+    }
+    gs_buf_add_char(out, '"');
+}
+
+void tmpl_add_general(double v, int precision, struct gs_buf *out)
+{
+    if (isnan(v))
+        gs_buf_add_str(out, "NaN");
+    else if (isinf(v))
+        gs_buf_add_str(out, v > 0 ? "+Inf" : "-Inf");
+    else
+        gs_buf_addf(out, "%.*g", precision, v);
+}

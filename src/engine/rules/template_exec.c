@@ -8,6 +8,7 @@
 #define MAX_OUTPUT ((size_t)256 * 1024)
 #define MAX_MEMORY ((size_t)16 * 1024 * 1024)
 #define MAX_STEPS  100000
+#define MAX_SHOWN  100 // of the source in an error
 #define MAX_DEPTH  300
 
 static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot);
@@ -15,30 +16,33 @@ static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmp
                       struct tmpl_value *ret);
 
 // Go's form: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
-bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
+static bool fail_text(struct tmpl_exec *e, uint32_t at, struct gs_slice src, const char *text)
 {
+    size_t line, column;
+    bool cut = src.len > MAX_SHOWN;
     if (e->err)
         return false;
+    tmpl_position(e->t->text, at, &line, &column);
+    e->err = gs_error_new(GS_EINVAL,
+                          "template: %s:%zu:%zu: executing \"" GS_SLICE_FMT "\" at <" GS_SLICE_FMT
+                          "%s>: %s",
+                          e->t->name, line, column, GS_SLICE_ARG(e->in),
+                          cut ? MAX_SHOWN : (int)src.len, src.data, cut ? "..." : "", text);
+    return false;
+}
+
+static struct gs_slice source(const struct tmpl_exec *e, uint32_t start, uint32_t end)
+{
+    return gs_slice_trim(gs_slice_make(e->t->text.data + start, end - start));
+}
+
+bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    size_t line, column;
-    tmpl_position(e->t->text, start, &line, &column);
-    struct gs_slice src = gs_slice_trim(gs_slice_make(e->t->text.data + start, end - start));
-    bool cut = src.len > 20;
-    e->err = gs_error_new(GS_EINVAL,
-                          "template: %s:%zu:%zu: executing \"" GS_SLICE_FMT "\" at <" GS_SLICE_FMT
-                          "%s>: %s",
-                          e->t->name, line, column, GS_SLICE_ARG(e->in), cut ? 20 : (int)src.len,
-                          src.data, cut ? "..." : "", text);
-    return false;
-}
-
-static bool fail_arg(struct tmpl_exec *e, const struct tmpl_arg *a, const char *what,
-                     struct gs_slice name)
-{
-    return tmpl_fail_at(e, a->start, a->end, what, GS_SLICE_ARG(name));
+    return fail_text(e, start, source(e, start, end), text);
 }
 
 // --- operands ---
@@ -90,7 +94,8 @@ static bool get_field(struct tmpl_exec *e, const struct tmpl_arg *a, struct gs_s
 {
     switch (v->type) {
     case TV_NIL:
-        return fail_arg(e, a, "nil data; no entry for key \"" GS_SLICE_FMT "\"", name);
+        return tmpl_fail_at(e, a->start, a->end, "nil data; no entry for key \"" GS_SLICE_FMT "\"",
+                            GS_SLICE_ARG(name));
     case TV_LABELS: // missingkey=zero
         *v = tmpl_string(tmpl_label(v, name));
         return true;
@@ -114,8 +119,11 @@ static bool get_field(struct tmpl_exec *e, const struct tmpl_arg *a, struct gs_s
     default:
         break;
     }
-    return tmpl_fail_at(e, a->start, a->end, "can't evaluate field " GS_SLICE_FMT " in type %s",
-                        GS_SLICE_ARG(name), tmpl_type_name(v));
+    // Go counts the column of a variable's field from its first dot.
+    uint32_t at = a->start + (a->kind == TMPL_VARIABLE ? (uint32_t)a->names[0].len : 0);
+    GS_AUTO_FREE char *text = gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
+                                        GS_SLICE_ARG(name), tmpl_type_name(v));
+    return fail_text(e, at, source(e, a->start, a->end), text);
 }
 
 static bool get_variable(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_value *ret)
@@ -125,7 +133,8 @@ static bool get_variable(struct tmpl_exec *e, const struct tmpl_arg *a, struct t
             *ret = e->vars[i].value;
             return true;
         }
-    return fail_arg(e, a, "undefined variable: " GS_SLICE_FMT, a->names[0]);
+    return tmpl_fail_at(e, a->start, a->end, "undefined variable: " GS_SLICE_FMT,
+                        GS_SLICE_ARG(a->names[0]));
 }
 
 static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const struct tmpl_arg *fn,
@@ -203,14 +212,33 @@ static bool eval_logic(struct tmpl_exec *e, const struct tmpl_cmd *c, bool is_or
     return true;
 }
 
-static bool check_count(struct tmpl_exec *e, const struct tmpl_cmd *c, struct gs_slice name,
-                        size_t n)
+// An argument of the wrong type, as Go says it.
+static bool fail_argument(struct tmpl_exec *e, const struct tmpl_arg *a, const char *wanted,
+                          const struct tmpl_value *got)
+{
+    bool constant = a->kind == TMPL_INT || a->kind == TMPL_FLOAT || a->kind == TMPL_BOOL ||
+                    a->kind == TMPL_STRING;
+    struct gs_slice src = source(e, a->start, a->end);
+    if (constant && (gs_streq(wanted, "string") || gs_streq(wanted, "int")))
+        return tmpl_fail_at(e, a->start, a->end, "expected %s; found " GS_SLICE_FMT,
+                            gs_streq(wanted, "int") ? "integer" : wanted, GS_SLICE_ARG(src));
+    if (constant)
+        return tmpl_fail_at(e, a->start, a->end, "can't handle " GS_SLICE_FMT " for arg of type %s",
+                            GS_SLICE_ARG(src), wanted);
+    if (got->type == TV_NIL)
+        return tmpl_fail_at(e, a->start, a->end, "invalid value; expected %s", wanted);
+    return tmpl_fail_at(e, a->start, a->end, "wrong type for value; expected %s; got %s", wanted,
+                        tmpl_type_name(got));
+}
+
+static bool check_count(struct tmpl_exec *e, const struct tmpl_arg *fn, size_t n)
 {
     int min, max;
+    struct gs_slice name = fn->s;
     tmpl_arity(name, &min, &max);
     if (n >= (size_t)min && (max < 0 || n <= (size_t)max))
         return true;
-    return tmpl_fail_at(e, c->start, c->end,
+    return tmpl_fail_at(e, fn->start, fn->end,
                         "wrong number of args for " GS_SLICE_FMT ": want %s%d got %zu",
                         GS_SLICE_ARG(name), max < 0 ? "at least " : "", min, n);
 }
@@ -226,7 +254,7 @@ static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const s
     for (const struct tmpl_arg *a = args; a; a = a->next)
         n++;
     n += final != NULL;
-    if (!check_count(e, c, fn->s, n))
+    if (!check_count(e, fn, n))
         return false;
     struct tmpl_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
     if (!values)
@@ -236,10 +264,15 @@ static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const s
             return false;
     if (final)
         values[i] = *final;
-    const char *wrong = NULL;
-    if (tmpl_call(e, fn->s, values, n, ret, &wrong))
+    struct tmpl_failure why = {0};
+    if (tmpl_call(e, fn->s, values, n, ret, &why))
         return true;
-    return tmpl_fail_at(e, c->start, c->end, "%s", wrong ? wrong : "too much memory");
+    const struct tmpl_arg *bad = args;
+    for (i = 0; why.wanted && bad && i < why.arg; i++)
+        bad = bad->next;
+    if (why.wanted && bad)
+        return fail_argument(e, bad, why.wanted, &values[why.arg]);
+    return tmpl_fail_at(e, c->start, c->end, "%s", why.text ? why.text : "too much memory");
 }
 
 static bool eval_command(struct tmpl_exec *e, const struct tmpl_cmd *c, struct tmpl_value dot,
@@ -251,7 +284,7 @@ static bool eval_command(struct tmpl_exec *e, const struct tmpl_cmd *c, struct t
     if (first->kind == TMPL_NIL)
         return tmpl_fail_at(e, first->start, first->end, "nil is not a command");
     if (c->n_args > 1 || final)
-        return tmpl_fail_at(e, c->start, c->end,
+        return tmpl_fail_at(e, first->start, first->end,
                             "can't give argument to non-function " GS_SLICE_FMT,
                             (int)(first->end - first->start), e->t->text.data + first->start);
     return eval_arg(e, first, dot, ret);
@@ -405,14 +438,24 @@ static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tm
     return !e->err && (len || exec_list(e, n->otherwise, dot));
 }
 
+static bool fail_include(struct tmpl_exec *e, const struct tmpl_node *n)
+{
+    struct gs_slice pipe = n->pipe ? source(e, n->pipe->start, n->pipe->end) : (struct gs_slice){0};
+    GS_AUTO_FREE char *shown =
+        gs_format("{{template \"" GS_SLICE_FMT "\"%s" GS_SLICE_FMT "}}", GS_SLICE_ARG(n->text),
+                  pipe.len ? " " : "", (int)pipe.len, pipe.len ? pipe.data : "");
+    GS_AUTO_FREE char *text =
+        gs_format("template \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(n->text));
+    return fail_text(e, n->start, gs_slice_of(shown), text);
+}
+
 static bool exec_include(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
 {
     const struct tmpl_define *d = e->t->defines;
     while (d && !gs_slice_eq(d->name, n->text))
         d = d->next;
     if (!d)
-        return tmpl_fail_at(e, n->start, n->end, "template \"" GS_SLICE_FMT "\" not defined",
-                            GS_SLICE_ARG(n->text));
+        return fail_include(e, n);
     struct tmpl_value v = {0};
     if (n->pipe && !eval_pipe(e, n->pipe, dot, &v))
         return false;

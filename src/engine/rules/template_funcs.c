@@ -18,7 +18,7 @@ struct call {
     size_t n;
     struct tmpl_value *ret;
     const char *name;
-    const char *wrong; // in the expansion's arena
+    struct tmpl_failure why;
 };
 
 static bool fail(struct call *c, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -28,7 +28,7 @@ static bool fail(struct call *c, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    c->wrong = gs_arena_strndup(&c->e->arena, text, strlen(text));
+    c->why.text = gs_arena_strndup(&c->e->arena, text, strlen(text));
     return false;
 }
 
@@ -54,9 +54,9 @@ static bool want(struct call *c, size_t i, enum tmpl_type type)
                                               [TV_INT] = {.type = TV_INT}};
     if (c->args[i].type == type)
         return true;
-    if (c->args[i].type == TV_NIL)
-        return fail(c, "invalid value; expected %s", tmpl_type_name(&kinds[type]));
-    return fail(c, "wrong type for value; expected %s; got %s", tmpl_type_name(&kinds[type]),
+    c->why.wanted = tmpl_type_name(&kinds[type]);
+    c->why.arg = i;
+    return fail(c, "wrong type for value; expected %s; got %s", c->why.wanted,
                 tmpl_type_name(&c->args[i]));
 }
 
@@ -80,13 +80,35 @@ static bool to_float(struct call *c, double *ret)
 
 // --- Go's ---
 
+static bool compare(struct call *c, size_t other, bool ordered, int *ret)
+{
+    const struct tmpl_value *a = &c->args[0], *b = &c->args[other];
+    switch (tmpl_compare(a, b, ordered, ret)) {
+    case TMPL_COMPARABLE:
+        return true;
+    case TMPL_INCOMPATIBLE:
+        return fail(c, "error calling %s: incompatible types for comparison: %s and %s", c->name,
+                    tmpl_type_name(a), tmpl_type_name(b));
+    case TMPL_NOT_COMPARABLE: {
+        GS_AUTO_BUF struct gs_buf shown = {.limit = 1000};
+        const struct tmpl_value *bad = a->type > TV_STRING ? a : b;
+        tmpl_print(bad, &shown);
+        return fail(c, "error calling %s: non-comparable type %s: %s", c->name,
+                    shown.data ? shown.data : "", tmpl_type_name(bad));
+    }
+    default:
+        return fail_call(c, "invalid type for comparison");
+    }
+}
+
 static bool fn_eq(struct call *c)
 {
+    if (c->n < 2)
+        return fail_call(c, "missing argument for comparison");
     for (size_t i = 1; i < c->n; i++) {
         int order = 0;
-        const char *wrong = tmpl_compare(&c->args[0], &c->args[i], false, &order);
-        if (wrong)
-            return fail_call(c, wrong);
+        if (!compare(c, i, false, &order))
+            return false;
         if (order == 0) {
             *c->ret = tmpl_bool(true);
             return true;
@@ -99,17 +121,17 @@ static bool fn_eq(struct call *c)
 static bool fn_ne(struct call *c)
 {
     int order = 0;
-    const char *wrong = tmpl_compare(&c->args[0], &c->args[1], false, &order);
+    if (!compare(c, 1, false, &order))
+        return false;
     *c->ret = tmpl_bool(order != 0);
-    return !wrong || fail_call(c, wrong);
+    return true;
 }
 
 static bool fn_order(struct call *c)
 {
     int order = 0;
-    const char *wrong = tmpl_compare(&c->args[0], &c->args[1], true, &order);
-    if (wrong)
-        return fail_call(c, wrong);
+    if (!compare(c, 1, true, &order))
+        return false;
     bool less = c->name[0] == 'l', equal = c->name[1] == 'e';
     *c->ret = tmpl_bool(order == (less ? -1 : 1) || (equal && order == 0));
     return true;
@@ -224,6 +246,8 @@ static bool fn_print(struct call *c)
         bool texts = i && (c->args[i].type == TV_STRING || c->args[i - 1].type == TV_STRING);
         if (i && (line || !texts))
             gs_buf_add_char(&text, ' ');
+        if (c->args[i].type == TV_SAMPLE)
+            gs_buf_add_char(&text, '&'); // a pointer in Go
         tmpl_print(&c->args[i], &text);
     }
     if (line)
@@ -253,7 +277,7 @@ static bool fn_escape(struct call *c)
 
 static bool fn_call(struct call *c)
 {
-    return fail(c, "error calling call: non-function %s", tmpl_type_name(&c->args[0]));
+    return fail(c, "error calling call: non-function of type %s", tmpl_type_name(&c->args[0]));
 }
 
 // --- Prometheus' ---
@@ -388,11 +412,13 @@ static bool fn_humanize(struct call *c)
 static bool to_time(struct call *c, double v, int64_t *ret_ms)
 {
     if (v * 1e9 > 9223372036854775807.0 || v * 1e9 < -9223372036854775808.0) {
-        char number[GS_DOUBLE_SIZE];
+        GS_AUTO_BUF struct gs_buf number = {0};
+        struct tmpl_value shown = tmpl_float(v);
+        tmpl_print(&shown, &number);
         return fail(c,
                     "error calling %s: %s cannot be represented as a nanoseconds timestamp since "
                     "it overflows int64",
-                    c->name, gs_format_double(v, number));
+                    c->name, number.data);
     }
     *ret_ms = (int64_t)floor(v * 1e3 + 1e-6);
     return true;
@@ -510,7 +536,7 @@ static const struct function {
     {"and", 1, -1, NULL}, // evaluated where they are called
     {"or", 1, -1, NULL},
     {"not", 1, 1, fn_not},
-    {"eq", 2, -1, fn_eq},
+    {"eq", 1, -1, fn_eq},
     {"ne", 2, 2, fn_ne},
     {"lt", 2, 2, fn_order},
     {"le", 2, 2, fn_order},
@@ -575,12 +601,12 @@ void tmpl_arity(struct gs_slice name, int *ret_min, int *ret_max)
 }
 
 bool tmpl_call(struct tmpl_exec *e, struct gs_slice name, const struct tmpl_value *args, size_t n,
-               struct tmpl_value *ret, const char **ret_error)
+               struct tmpl_value *ret, struct tmpl_failure *ret_failure)
 {
     const struct function *f = find(name);
     struct call c = {.e = e, .args = args, .n = n, .ret = ret, .name = f->name};
     if (f->fn(&c))
         return true;
-    *ret_error = c.wrong;
+    *ret_failure = c.why;
     return false;
 }

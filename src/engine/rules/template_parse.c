@@ -19,7 +19,7 @@ struct parser {
     struct tmpl_token tok; // the current token
     struct gs_slice vars[MAX_VARS];
     size_t n_vars;
-    int depth, range_depth;
+    int depth, range_depth, parens;
     struct gs_error *err;
 };
 
@@ -92,6 +92,10 @@ static bool unexpected(struct parser *p, const char *context)
 {
     if (p->tok.kind == TT_END)
         return fail(p, "unclosed action");
+    if (p->tok.kind == TT_CLOSE && p->parens)
+        return fail(p, "unclosed left paren");
+    if (p->tok.kind == TT_RPAREN && !p->parens)
+        return fail(p, "unexpected right paren");
     struct gs_slice s = token_text(p);
     bool keyword = p->tok.kind == TT_WORD && !tmpl_is_function(p->tok.s);
     return fail(p,
@@ -182,7 +186,11 @@ static bool parse_term(struct parser *p, struct tmpl_arg *a)
         return true;
     case TT_LPAREN:
         a->kind = TMPL_PAREN;
-        return next_solid(p) && parse_pipe(p, &a->pipe, "parenthesized pipeline", TT_RPAREN);
+        p->parens++;
+        if (!next_solid(p) || !parse_pipe(p, &a->pipe, "parenthesized pipeline", TT_RPAREN))
+            return false;
+        p->parens--;
+        return true;
     default:
         return unexpected(p, "operand");
     }
@@ -270,6 +278,8 @@ static bool parse_declaration(struct parser *p, struct tmpl_pipe *pipe, const ch
         struct gs_slice second = p->tok.s;
         if (!next_solid(p))
             return false;
+        if (p->tok.kind == TT_COMMA)
+            return fail(p, "too many declarations in range");
         if (p->tok.kind != TT_DECLARE && p->tok.kind != TT_ASSIGN)
             return fail(p, "range can only initialize variables");
         pipe->assign = p->tok.kind == TT_ASSIGN;
@@ -310,14 +320,15 @@ static bool parse_pipe_body(struct parser *p, struct tmpl_pipe *pipe, const char
         return false;
     struct tmpl_cmd **tail = &pipe->cmds;
     while (p->tok.kind != end) {
+        if (p->tok.kind == TT_PIPE || p->tok.kind == TT_COMMA || p->tok.kind == TT_DECLARE ||
+            p->tok.kind == TT_ASSIGN)
+            return unexpected(p, context);
         if (!parse_command(p, tail, end))
             return false;
         tail = &(*tail)->next;
         if (p->tok.kind == TT_PIPE) {
             if (!next_solid(p))
                 return false;
-            if (p->tok.kind == end)
-                return fail(p, "missing value for command");
         }
     }
     pipe->end = p->tok.start;
@@ -402,6 +413,7 @@ static bool parse_include(struct parser *p, struct tmpl_node *n, const char *con
     if (p->tok.kind != TT_STRING)
         return unexpected(p, context);
     n->text = p->tok.s;
+    n->start = p->tok.start;
     if (!next_solid(p))
         return false;
     return p->tok.kind == TT_CLOSE || parse_pipe(p, &n->pipe, context, TT_CLOSE);

@@ -83,6 +83,27 @@ static void print_int(struct printer *p, const struct verb *v, const struct tmpl
     pad_out(p, v, gs_slice_make(text, n), true);
 }
 
+static void add_digits(char letter, int precision, double d, struct gs_buf *out)
+{
+    switch (letter) {
+    case 'e':
+        gs_buf_addf(out, "%.*e", precision, d);
+        return;
+    case 'E':
+        gs_buf_addf(out, "%.*E", precision, d);
+        return;
+    case 'f':
+        gs_buf_addf(out, "%.*f", precision, d);
+        return;
+    case 'G':
+        gs_buf_addf(out, "%.*G", precision, d);
+        return;
+    default:
+        gs_buf_addf(out, "%.*g", precision, d);
+        return;
+    }
+}
+
 static void print_real(struct printer *p, const struct verb *v, double d)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
@@ -99,11 +120,10 @@ static void print_real(struct printer *p, const struct verb *v, double d)
     } else if (v->precision < 0 && (letter == 'g' || letter == 'G')) {
         struct tmpl_value shortest = tmpl_float(d);
         tmpl_print(&shortest, &text);
+        for (size_t i = 0; letter == 'G' && i < text.len; i++)
+            text.data[i] = (char)toupper((unsigned char)text.data[i]);
     } else {
-        const char fmt[] = {'%', '.', '*', letter, '\0'};
-        char digits[512];
-        (void)snprintf(digits, sizeof(digits), fmt, v->precision < 0 ? 6 : v->precision, d);
-        gs_buf_add_str(&text, digits);
+        add_digits(letter, v->precision < 0 ? 6 : v->precision, d, &text);
     }
     pad_out(p, v, gs_buf_slice(&text), finite);
 }
@@ -149,11 +169,25 @@ static void print_char(struct printer *p, const struct verb *v, int64_t c)
     pad_out(p, v, gs_slice_make(b, n), false);
 }
 
+static void print_quoted_char(struct printer *p, const struct verb *v, int64_t c)
+{
+    struct gs_buf *out = p->out;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    p->out = &text;
+    gs_buf_add_char(&text, '\'');
+    print_char(p, &(struct verb){.width = -1}, c);
+    gs_buf_add_char(&text, '\'');
+    p->out = out;
+    pad_out(p, v, gs_buf_slice(&text), false);
+}
+
 static void print_any(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
+    if (arg->type == TV_SAMPLE)
+        gs_buf_add_char(&text, '&');
     tmpl_print(arg, &text);
-    pad_out(p, v, gs_buf_slice(&text), false);
+    pad_out(p, v, gs_buf_slice(&text), arg->type == TV_INT);
 }
 
 static void print_arg(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
@@ -166,6 +200,10 @@ static void print_arg(struct printer *p, const struct verb *v, const struct tmpl
         print_int(p, v, arg);
     } else if (arg->type == TV_INT && v->letter == 'c') {
         print_char(p, v, arg->u.i);
+    } else if (arg->type == TV_INT && v->letter == 'U' && arg->u.i >= 0) {
+        gs_buf_addf(p->out, "U+%04llX", (unsigned long long)arg->u.i);
+    } else if (arg->type == TV_INT && v->letter == 'q') {
+        print_quoted_char(p, v, arg->u.i);
     } else if (arg->type == TV_STRING && strchr("vsqxX", v->letter)) {
         print_text(p, v, arg->u.s);
     } else if (arg->type == TV_BOOL && strchr("vt", v->letter)) {
@@ -243,8 +281,6 @@ static void one_verb(struct printer *p)
     v.letter = p->fmt.data[p->pos++];
     if (v.letter == '%')
         gs_buf_add_char(p->out, '%');
-    else if (!isalpha((unsigned char)v.letter))
-        gs_buf_addf(p->out, "%%!%c(NOVERB)", v.letter);
     else if (p->used >= p->n)
         gs_buf_addf(p->out, "%%!%c(MISSING)", v.letter);
     else

@@ -72,9 +72,10 @@ void tmpl_title(struct gs_slice s, struct gs_buf *out)
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
         gs_buf_add_char(out, (char)(inside ? c : toupper(c)));
-        inside = isalnum(c) || c == '_' || c >= 0x80 ||
-                 (inside && (c == '\'' || c == '.' || c == ':') && i + 1 < s.len &&
-                  isalpha((unsigned char)s.data[i + 1]));
+        bool joins = isdigit(c) || c == '_' ||
+                     ((c == '\'' || c == '.' || c == ':') && i + 1 < s.len &&
+                      isalpha((unsigned char)s.data[i + 1]));
+        inside = isalpha(c) || c >= 0x80 || (inside && joins);
     }
 }
 

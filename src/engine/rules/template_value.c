@@ -99,10 +99,28 @@ static void print_labels(const struct metrics_label *items, size_t n, struct gs_
     gs_buf_add_char(out, ']');
 }
 
+// fmt's %v: shortest digits, with an exponent from 1e+06 (not 1e+21) on.
 static void print_double(double v, struct gs_buf *out)
 {
-    char text[GS_DOUBLE_SIZE];
-    gs_buf_add_str(out, gs_format_double(v, text));
+    char text[GS_DOUBLE_SIZE], digits[GS_DOUBLE_SIZE];
+    gs_format_double(v, text);
+    const char *p = text + (text[0] == '-');
+    size_t whole = strspn(p, "0123456789"), n = 0;
+    if (whole < 7 || strchr(p, 'e')) {
+        gs_buf_add_str(out, text);
+        return;
+    }
+    for (size_t i = 0; p[i]; i++)
+        if (p[i] != '.')
+            digits[n++] = p[i];
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    gs_buf_addf(out, "%s%c", text[0] == '-' ? "-" : "", digits[0]);
+    if (n > 1) {
+        gs_buf_add_char(out, '.');
+        gs_buf_add(out, digits + 1, n - 1);
+    }
+    gs_buf_addf(out, "e+%02zu", whole - 1);
 }
 
 static void print_sample(const struct rule_template_sample *s, struct gs_buf *out)
@@ -192,30 +210,30 @@ static int order_string(struct gs_slice a, struct gs_slice b)
     return c ? (c > 0) - (c < 0) : (a.len > b.len) - (a.len < b.len);
 }
 
-const char *tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b, bool ordered,
-                         int *ret)
+enum tmpl_comparable tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b,
+                                  bool ordered, int *ret)
 {
     if (a->type > TV_STRING || b->type > TV_STRING)
-        return "invalid type for comparison";
+        return ordered ? TMPL_BAD_TYPE : TMPL_NOT_COMPARABLE;
     if (a->type == TV_NIL || b->type == TV_NIL) {
         *ret = a->type != b->type;
-        return ordered ? "invalid type for comparison" : NULL;
+        return ordered ? TMPL_BAD_TYPE : TMPL_COMPARABLE;
     }
     if (a->type != b->type)
-        return "incompatible types for comparison";
+        return TMPL_INCOMPATIBLE;
     switch (a->type) {
     case TV_BOOL:
         *ret = a->u.b != b->u.b;
-        return ordered ? "invalid type for comparison" : NULL;
+        return ordered ? TMPL_BAD_TYPE : TMPL_COMPARABLE;
     case TV_INT:
         *ret = (a->u.i > b->u.i) - (a->u.i < b->u.i);
-        return NULL;
-    case TV_FLOAT: // 2: unordered, a NaN is neither equal nor less nor more
+        return TMPL_COMPARABLE;
+    case TV_FLOAT: // a NaN is neither equal nor less nor more
         *ret = isnan(a->u.f) || isnan(b->u.f) ? 2 : order_double(a->u.f, b->u.f);
-        return NULL;
+        return TMPL_COMPARABLE;
     default:
         *ret = order_string(a->u.s, b->u.s);
-        return NULL;
+        return TMPL_COMPARABLE;
     }
 }
 

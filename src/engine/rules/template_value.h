@@ -68,9 +68,10 @@ void tmpl_printf(struct gs_slice fmt, const struct tmpl_value *args, size_t n, s
 void tmpl_print_time(int64_t unix_ms, struct gs_buf *out);
 void tmpl_quote(struct gs_slice s, struct gs_buf *out);             // strconv.Quote
 void tmpl_add_general(double v, int precision, struct gs_buf *out); // "%.4g" as Go prints it
-// -1, 0, 1 in *ret. ordered: for lt and the like. NULL, or Go's complaint.
-const char *tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b, bool ordered,
-                         int *ret);
+enum tmpl_comparable { TMPL_COMPARABLE, TMPL_BAD_TYPE, TMPL_INCOMPATIBLE, TMPL_NOT_COMPARABLE };
+// -1, 0, 1 in *ret; 2: unordered. ordered: for lt and the like.
+enum tmpl_comparable tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b,
+                                  bool ordered, int *ret);
 struct gs_slice tmpl_label(const struct tmpl_value *labels, struct gs_slice name);
 
 // --- an expansion ---
@@ -84,7 +85,7 @@ struct tmpl_exec {
     struct {
         struct gs_slice name;
         struct tmpl_value value;
-    } vars[200];
+    } vars[500];
     size_t n_vars;
     size_t steps;
     int depth;
@@ -94,8 +95,13 @@ struct tmpl_exec {
 
 bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
     GS_PRINTF(4, 5);
-// A function with its evaluated arguments. Returns false with *ret_error (static or in the arena).
+struct tmpl_failure {
+    const char *text;   // in the expansion's arena
+    const char *wanted; // an argument has the wrong type: the right one, and which argument
+    size_t arg;
+};
+// A function with its evaluated arguments.
 bool tmpl_call(struct tmpl_exec *e, struct gs_slice name, const struct tmpl_value *args, size_t n,
-               struct tmpl_value *ret, const char **ret_error);
+               struct tmpl_value *ret, struct tmpl_failure *ret_failure);
 // How many arguments a function takes: at least *ret_min; -1: any number more.
 void tmpl_arity(struct gs_slice name, int *ret_min, int *ret_max);

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of alerts: pending, firing, kept firing, resolved.
+// https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/
+#include "engine/rules/runner.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define RESOLVED_RETENTION_MS (15 * 60 * 1000)
+#define FOR_GRACE_MS          (10 * 60 * 1000) // --rules.alert.for-grace-period
+#define OUTAGE_TOLERANCE_MS   (60 * 60 * 1000) // --rules.alert.for-outage-tolerance
+
+void active_alert_free(void *alert)
+{
+    struct active_alert *a = alert;
+    free(a->labels);
+    free(a->annotations);
+    free(a);
+}
+
+static struct rule_template **parse_all(const struct rule *rule, const struct metrics_label *items,
+                                        size_t n)
+{
+    GS_AUTO_FREE char *name = gs_format("__alert_%s", rule->name);
+    struct rule_template **list = gs_alloc_array(n + 1, sizeof(struct rule_template *));
+    for (size_t i = 0; i < n; i++) // a wrong one has switched the rule off, or is a group label
+        gs_error_free(rule_template_parse(items[i].value, name, &list[i]));
+    return list;
+}
+
+void rule_alerts_parse_templates(struct rule_state *s)
+{
+    s->label_templates = parse_all(s->rule, s->rule->labels, s->rule->n_labels);
+    s->annotation_templates = parse_all(s->rule, s->rule->annotations, s->rule->n_annotations);
+}
+
+// --- expansion ---
+
+struct expansion {
+    const struct rule_runner *r;
+    const struct rule_state *s;
+    int64_t t_ms;
+    struct gs_arena *arena;
+    struct rule_template_data data;
+};
+
+static struct gs_error *template_query(void *arg, struct gs_slice text, struct gs_arena *arena,
+                                       struct rule_template_sample **ret, size_t *ret_n)
+{
+    const struct expansion *x = arg;
+    GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
+    struct rule_sample *items = NULL;
+    size_t n = 0;
+    struct gs_error *err = promql_parse(text, &expr);
+    if (!err)
+        err = rule_query(&x->r->cfg, expr, x->t_ms, arena, &items, &n);
+    if (err)
+        return err;
+    struct rule_template_sample *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
+    if (!out)
+        return gs_error_new(GS_ELIMIT, "the result of the query is too large");
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct rule_template_sample){items[i].labels, items[i].n_labels, items[i].value};
+    *ret = out;
+    *ret_n = n;
+    return NULL;
+}
+
+static struct gs_slice expand(struct expansion *x, const struct rule_template *t,
+                              struct gs_slice text)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (!t)
+        return text;
+    GS_AUTO_ERROR struct gs_error *err = rule_template_expand(t, &x->data, &out);
+    if (err) {
+        gs_buf_clear(&out);
+        gs_buf_addf(&out, "<error expanding template: error executing template __alert_%s: %s>",
+                    x->s->rule->name, gs_error_message(err));
+        gs_warn("rules", "%s: %s", x->s->rule->name, gs_error_message(err));
+    }
+    const char *copy = gs_arena_strndup(x->arena, out.data ? out.data : "", out.len);
+    return copy ? gs_slice_make(copy, out.len) : GS_SLICE("");
+}
+
+static struct rule_labels *pack(const struct metrics_label *items, size_t n)
+{
+    size_t bytes = sizeof(struct rule_labels) + n * sizeof(*items);
+    for (size_t i = 0; i < n; i++)
+        bytes += items[i].name.len + items[i].value.len + 2;
+    struct rule_labels *out = gs_alloc(bytes);
+    char *p = (char *)&out->items[n];
+    out->n = n;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(p, items[i].name.data, items[i].name.len);
+        out->items[i].name = gs_slice_make(p, items[i].name.len);
+        p += items[i].name.len + 1;
+        if (items[i].value.len)
+            memcpy(p, items[i].value.data, items[i].value.len);
+        out->items[i].value = gs_slice_make(p, items[i].value.len);
+        p += items[i].value.len + 1;
+    }
+    return out;
+}
+
+// The labels of the alert and its annotations as the templates make them.
+static struct active_alert *make_alert(struct expansion *x, const struct rule_sample *in)
+{
+    const struct rule *rule = x->s->rule;
+    size_t room = in->n_labels + rule->n_labels + 1, n = 0;
+    struct metrics_label *labels = gs_arena_alloc(x->arena, room * sizeof(*labels));
+    struct metrics_label *notes =
+        gs_arena_alloc(x->arena, (rule->n_annotations + 1) * sizeof(*notes));
+    if (!labels || !notes)
+        return NULL;
+    x->data.labels = in->labels;
+    x->data.n_labels = in->n_labels;
+    x->data.value = in->value;
+    for (size_t i = 0; i < in->n_labels; i++)
+        if (!gs_slice_eq_str(in->labels[i].name, "__name__"))
+            labels[n++] = in->labels[i];
+    for (size_t i = 0; i < rule->n_labels; i++)
+        rule_set_label(labels, &n, rule->labels[i].name,
+                       expand(x, x->s->label_templates[i], rule->labels[i].value));
+    rule_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
+    rule_sort_labels(labels, n);
+    for (size_t i = 0; i < rule->n_annotations; i++)
+        notes[i] = (struct metrics_label){
+            rule->annotations[i].name,
+            expand(x, x->s->annotation_templates[i], rule->annotations[i].value)};
+    struct active_alert *a = gs_alloc(sizeof(*a));
+    a->labels = pack(labels, n);
+    a->annotations = pack(notes, rule->n_annotations);
+    a->a = (struct rule_alert){.state = ALERT_PENDING,
+                               .rule = rule,
+                               .labels = a->labels->items,
+                               .n_labels = n,
+                               .annotations = a->annotations->items,
+                               .n_annotations = rule->n_annotations,
+                               .value = in->value,
+                               .active_at_ms = x->t_ms};
+    return a;
+}
+
+static struct gs_error *make_alerts(struct expansion *x, const struct rule_sample *in, size_t n,
+                                    struct gs_hmap *ret)
+{
+    GS_AUTO_BUF struct gs_buf key = {0};
+    for (size_t i = 0; i < n; i++) {
+        struct active_alert *a = make_alert(x, &in[i]);
+        if (!a)
+            return gs_error_new(GS_ELIMIT, "the alerts of the rule need too much memory");
+        gs_buf_clear(&key);
+        rule_labels_key(a->a.labels, a->a.n_labels, &key);
+        if (gs_hmap_get(ret, gs_buf_slice(&key))) {
+            active_alert_free(a);
+            return gs_error_new(
+                GS_ECONFLICT,
+                "vector contains metrics with the same labelset after applying alert labels");
+        }
+        gs_hmap_put(ret, gs_buf_slice(&key), a);
+    }
+    return NULL;
+}
+
+// --- states ---
+
+// New alerts become active; those that already are get their new value and annotations.
+static void merge_alerts(struct rule_state *s, struct gs_hmap *now)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    struct gs_hmap *fresh = gs_hmap_new(NULL);
+    while (gs_hmap_next(now, &pos, &key, &value)) {
+        struct active_alert *a = value, *old = gs_hmap_get(s->active, key);
+        if (!old || old->a.state == ALERT_INACTIVE) {
+            gs_hmap_put(fresh, key, a);
+            continue;
+        }
+        old->a.value = a->a.value;
+        struct rule_labels *notes = old->annotations;
+        old->annotations = a->annotations;
+        old->a.annotations = old->annotations->items;
+        old->a.n_annotations = old->annotations->n;
+        a->annotations = notes;
+    }
+    pos = 0;
+    while (gs_hmap_next(fresh, &pos, &key, &value))
+        gs_hmap_put(s->active, key, gs_hmap_remove(now, key));
+    gs_hmap_free(fresh);
+}
+
+// False: the alert is to be forgotten.
+static bool without_result(struct rule_state *s, struct active_alert *x, int64_t t_ms,
+                           bool *ret_keep_firing)
+{
+    struct rule_alert *a = &x->a;
+    *ret_keep_firing = false;
+    if (a->state == ALERT_FIRING && s->rule->keep_firing_for_ms > 0) {
+        if (!a->keep_firing_since_ms)
+            a->keep_firing_since_ms = t_ms;
+        *ret_keep_firing = t_ms - a->keep_firing_since_ms < s->rule->keep_firing_for_ms;
+    }
+    bool keep = a->state != ALERT_PENDING &&
+                (!a->resolved_at_ms || t_ms - a->resolved_at_ms <= RESOLVED_RETENTION_MS);
+    if (a->state != ALERT_INACTIVE && !*ret_keep_firing) {
+        a->state = ALERT_INACTIVE;
+        a->resolved_at_ms = t_ms;
+    }
+    return keep;
+}
+
+struct gathering {
+    struct gs_arena *arena;
+    struct rule_sample *items;
+    size_t n;
+    bool failed;
+};
+
+static void add_sample(struct gathering *g, const struct rule *rule, const struct rule_alert *a,
+                       const char *name, double value)
+{
+    static const char *const states[] = {"inactive", "pending", "firing"};
+    size_t n = 0;
+    struct metrics_label *labels =
+        gs_arena_alloc(g->arena, (rule->n_labels + a->n_labels + 3) * sizeof(*labels));
+    if (!labels) {
+        g->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < rule->n_labels; i++)
+        labels[n++] = rule->labels[i];
+    for (size_t i = 0; i < a->n_labels; i++)
+        rule_set_label(labels, &n, a->labels[i].name, a->labels[i].value);
+    rule_set_label(labels, &n, GS_SLICE("__name__"), gs_slice_of(name));
+    rule_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
+    if (gs_streq(name, "ALERTS"))
+        rule_set_label(labels, &n, GS_SLICE("alertstate"), gs_slice_of(states[a->state]));
+    rule_sort_labels(labels, n);
+    g->items[g->n++] = (struct rule_sample){labels, n, value};
+}
+
+static void one_alert(struct rule_state *s, struct active_alert *x, bool has_result, int64_t t_ms,
+                      struct gathering *g, bool *ret_forget, size_t *active)
+{
+    struct rule_alert *a = &x->a;
+    bool keep_firing = false;
+    if (has_result)
+        a->keep_firing_since_ms = 0;
+    else
+        *ret_forget = !without_result(s, x, t_ms, &keep_firing);
+    if (!has_result && !keep_firing)
+        return;
+    ++*active;
+    if (a->state == ALERT_PENDING && t_ms - a->active_at_ms >= s->rule->for_ms) {
+        a->state = ALERT_FIRING;
+        a->fired_at_ms = t_ms;
+    }
+    if (!s->restored)
+        return;
+    add_sample(g, s->rule, a, "ALERTS", 1);
+    // Whole seconds, rounded down, as Go's Time.Unix.
+    double since = (double)(a->active_at_ms / 1000 - (a->active_at_ms % 1000 < 0));
+    add_sample(g, s->rule, a, "ALERTS_FOR_STATE", since);
+}
+
+static struct gs_error *advance(struct rule_runner *r, struct rule_state *s, struct gs_hmap *keys,
+                                int64_t t_ms, struct gathering *g)
+{
+    size_t pos = 0, active = 0, n_gone = 0;
+    struct gs_slice key;
+    void *value;
+    GS_AUTO_FREE struct gs_slice *gone = gs_alloc_array(gs_hmap_len(s->active) + 1, sizeof(*gone));
+    while (gs_hmap_next(s->active, &pos, &key, &value)) {
+        bool forget = false;
+        one_alert(s, value, gs_hmap_get(keys, key) != NULL, t_ms, g, &forget, &active);
+        if (forget)
+            gone[n_gone++] = gs_slice_make(gs_slice_dup(key), key.len);
+    }
+    for (size_t i = 0; i < n_gone; i++) {
+        active_alert_free(gs_hmap_remove(s->active, gone[i]));
+        free((char *)gone[i].data);
+    }
+    if (r->group->limit > 0 && active > (size_t)r->group->limit) {
+        gs_hmap_clear(s->active);
+        return gs_error_new(GS_ELIMIT, "exceeded limit of %lld with %zu alerts",
+                            (long long)r->group->limit, active);
+    }
+    return g->failed ? gs_error_new(GS_ELIMIT, "the alerts of the rule need too much memory")
+                     : NULL;
+}
+
+struct gs_error *rule_alerts_update(struct rule_runner *r, struct rule_state *s, int64_t t_ms,
+                                    const struct rule_sample *in, size_t n, struct gs_arena *arena,
+                                    struct rule_sample **ret, size_t *ret_n)
+{
+    struct expansion x = {.r = r,
+                          .s = s,
+                          .t_ms = t_ms,
+                          .arena = arena,
+                          .data = {.external_labels = r->cfg.external_labels,
+                                   .n_external_labels = r->cfg.n_external_labels,
+                                   .external_url = r->cfg.external_url,
+                                   .query = template_query,
+                                   .query_arg = &x}};
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *now = gs_hmap_new(active_alert_free);
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *keys = gs_hmap_new(NULL);
+    struct gs_error *err = make_alerts(&x, in, n, now);
+    if (err)
+        return err;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(now, &pos, &key, &value))
+        gs_hmap_put(keys, key, keys);
+    merge_alerts(s, now);
+    struct gathering g = {.arena = arena};
+    g.items = gs_arena_alloc(arena, (2 * gs_hmap_len(s->active) + 1) * sizeof(*g.items));
+    if (!g.items)
+        return gs_error_new(GS_ELIMIT, "the alerts of the rule need too much memory");
+    err = advance(r, s, keys, t_ms, &g);
+    if (err)
+        return err;
+    *ret = g.items;
+    *ret_n = g.n;
+    return NULL;
+}
+
+enum rule_alert_state rule_state_of(const struct rule_state *s)
+{
+    enum rule_alert_state max = ALERT_INACTIVE;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(s->active, &pos, &key, &value))
+        if (((struct active_alert *)value)->a.state > max)
+            max = ((struct active_alert *)value)->a.state;
+    return max;
+}
+
+void rule_runner_alerts(const struct rule_runner *r,
+                        void (*fn)(void *arg, const struct rule_alert *a), void *arg)
+{
+    for (size_t i = 0; i < r->group->n_rules; i++) {
+        size_t pos = 0;
+        struct gs_slice key;
+        void *value;
+        while (gs_hmap_next(r->rules[i].active, &pos, &key, &value))
+            if (!((struct active_alert *)value)->a.resolved_at_ms)
+                fn(arg, &((struct active_alert *)value)->a);
+    }
+}
+
+static bool needs_sending(const struct active_alert *x, int64_t t_ms, int64_t resend_ms)
+{
+    if (x->a.state == ALERT_PENDING)
+        return false;
+    if (x->a.resolved_at_ms > x->last_sent_ms)
+        return true;
+    return x->last_sent_ms + resend_ms < t_ms;
+}
+
+void rule_runner_due(struct rule_runner *r, int64_t t_ms, int64_t resend_ms,
+                     void (*fn)(void *arg, const struct rule_alert *a, int64_t valid_until_ms),
+                     void *arg)
+{
+    // Two evaluations or sends may fail before the Alertmanager takes the alert for resolved.
+    int64_t valid_ms = 4 * (r->interval_ms > resend_ms ? r->interval_ms : resend_ms);
+    for (size_t i = 0; i < r->group->n_rules; i++) {
+        size_t pos = 0;
+        struct gs_slice key;
+        void *value;
+        if (r->rules[i].health != RULE_OK)
+            continue;
+        while (gs_hmap_next(r->rules[i].active, &pos, &key, &value)) {
+            struct active_alert *x = value;
+            if (!needs_sending(x, t_ms, resend_ms))
+                continue;
+            x->last_sent_ms = t_ms;
+            fn(arg, &x->a, t_ms + valid_ms);
+        }
+    }
+}
+
+// --- after a restart ---
+
+void rule_runner_await_restore(struct rule_runner *r)
+{
+    for (size_t i = 0; i < r->group->n_rules; i++)
+        r->rules[i].restored = r->rules[i].rule->kind != RULE_ALERT;
+}
+
+static void key_of_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *key)
+{
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    const struct tsdb_symbols *symbols = tsdb_symbols(db);
+    for (size_t i = 0; i < l.n; i++) {
+        if (l.pairs[i].name == TSDB_SYMBOL_NAME)
+            continue;
+        struct metrics_label label = {tsdb_symbol_text(symbols, l.pairs[i].name),
+                                      tsdb_symbol_text(symbols, l.pairs[i].value)};
+        rule_labels_key(&label, 1, key);
+    }
+}
+
+static struct gs_error *find_stored(const struct rule_runner *r, const struct rule *rule,
+                                    int64_t now_ms, struct gs_hmap *ret)
+{
+    GS_AUTO_FREE struct tsdb_matcher *m = gs_alloc_array(rule->n_labels + 2, sizeof(*m));
+    size_t n = 0;
+    m[n++] =
+        (struct tsdb_matcher){GS_SLICE("__name__"), GS_SLICE("ALERTS_FOR_STATE"), TSDB_EQ, NULL};
+    m[n++] = (struct tsdb_matcher){GS_SLICE("alertname"), gs_slice_of(rule->name), TSDB_EQ, NULL};
+    for (size_t i = 0; i < rule->n_labels; i++)
+        m[n++] = (struct tsdb_matcher){rule->labels[i].name, rule->labels[i].value, TSDB_EQ, NULL};
+    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
+    GS_CLEANUP(tsdb_samples_finish) struct tsdb_samples samples = {0};
+    GS_AUTO_BUF struct gs_buf key = {0};
+    int64_t from = now_ms - OUTAGE_TOLERANCE_MS;
+    struct gs_error *err = tsdb_find(r->cfg.db, m, n, from, now_ms, 0, &refs);
+    for (size_t i = 0; !err && i < refs.len; i++) {
+        tsdb_read(r->cfg.db, refs.items[i], from, now_ms, &samples);
+        if (!samples.n || tsdb_is_stale(samples.v[samples.n - 1]))
+            continue;
+        struct tsdb_point *last = gs_alloc(sizeof(*last));
+        *last = (struct tsdb_point){samples.t[samples.n - 1], samples.v[samples.n - 1]};
+        gs_buf_clear(&key);
+        key_of_series(r->cfg.db, refs.items[i], &key);
+        gs_hmap_put(ret, gs_buf_slice(&key), last);
+    }
+    return err;
+}
+
+static void restore_alert(struct rule_alert *a, const struct tsdb_point *last, int64_t for_ms,
+                          int64_t now_ms)
+{
+    int64_t down_at = last->t_ms / 1000 * 1000;
+    if (!(last->value > -1e12 && last->value < 1e12)) // not a time
+        return;
+    int64_t active_at = (int64_t)last->value * 1000;
+    int64_t remaining = for_ms - (down_at - active_at);
+    if (remaining > 0 && remaining < FOR_GRACE_MS)
+        active_at = now_ms + FOR_GRACE_MS - for_ms; // fires after the grace period
+    else if (remaining > 0)
+        active_at += now_ms - down_at; // the outage does not count as pending
+    a->active_at_ms = active_at;
+}
+
+void rule_runner_restore(struct rule_runner *r, int64_t now_ms)
+{
+    int64_t begun = gs_mono_ns();
+    for (size_t i = 0; i < r->group->n_rules; i++) {
+        struct rule_state *s = &r->rules[i];
+        if (s->restored)
+            continue;
+        s->restored = true;
+        // A short `for` starts anew: the grace period would only make it longer.
+        if (s->rule->for_ms < FOR_GRACE_MS)
+            continue;
+        GS_CLEANUP(gs_hmap_freep) struct gs_hmap *stored = gs_hmap_new(free);
+        GS_AUTO_ERROR struct gs_error *err = find_stored(r, s->rule, now_ms, stored);
+        if (err)
+            gs_warn("rules", "for state of %s not restored: %s", s->rule->name,
+                    gs_error_message(err));
+        size_t pos = 0;
+        struct gs_slice key;
+        void *value;
+        while (gs_hmap_next(s->active, &pos, &key, &value)) {
+            const struct tsdb_point *last = gs_hmap_get(stored, key);
+            if (last)
+                restore_alert(&((struct active_alert *)value)->a, last, s->rule->for_ms, now_ms);
+        }
+    }
+    r->restore_seconds = (double)(gs_mono_ns() - begun) / 1e9;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group evaluated: its rules one after the other, each sees what the one before it stored.
+#include "engine/rules/runner.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAX_EVAL_BYTES ((size_t)256 * 1024 * 1024)
+
+struct rule_runner *rule_runner_new(const struct rule_runner_config *cfg,
+                                    const struct rule_group *group, int64_t interval_ms)
+{
+    struct rule_runner *r = gs_alloc(sizeof(*r));
+    *r = (struct rule_runner){.cfg = *cfg, .group = group, .interval_ms = interval_ms};
+    r->rules = gs_alloc_array(group->n_rules + 1, sizeof(*r->rules));
+    for (size_t i = 0; i < group->n_rules; i++) {
+        struct rule_state *s = &r->rules[i];
+        s->rule = &group->rules[i];
+        s->series = tsdb_group_new(cfg->db);
+        s->active = gs_hmap_new(active_alert_free);
+        s->restored = true;
+        if (s->rule->kind == RULE_ALERT)
+            rule_alerts_parse_templates(s);
+        if (!s->rule->expr) {
+            s->health = RULE_ERR;
+            s->last_error = gs_strdup(s->rule->problem);
+        }
+    }
+    return r;
+}
+
+static void free_templates(struct rule_template **t, size_t n)
+{
+    for (size_t i = 0; t && i < n; i++)
+        rule_template_free(t[i]);
+    free(t);
+}
+
+void rule_runner_free(struct rule_runner *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->group->n_rules; i++) {
+        struct rule_state *s = &r->rules[i];
+        if (s->series)
+            tsdb_group_free(s->series);
+        if (s->active)
+            gs_hmap_free(s->active);
+        free_templates(s->label_templates, s->rule->n_labels);
+        free_templates(s->annotation_templates, s->rule->n_annotations);
+        free(s->last_error);
+    }
+    for (size_t i = 0; i < r->n_ended; i++)
+        tsdb_group_free(r->ended[i]);
+    free(r->ended);
+    free(r->rules);
+    free(r);
+}
+
+int64_t rule_runner_offset(const struct rule_runner *r)
+{
+    return r->group->query_offset_ms > 0 ? r->group->query_offset_ms : 0;
+}
+
+// --- queries ---
+
+static struct gs_error *no_memory(void)
+{
+    return gs_error_new(GS_ELIMIT, "the result of the rule needs more than %zu bytes",
+                        MAX_EVAL_BYTES);
+}
+
+static struct gs_error *copy_sample(const struct promql_result *res, struct tsdb_labels labels,
+                                    double value, struct gs_arena *arena, struct rule_sample *ret)
+{
+    struct metrics_label *items = gs_arena_alloc(arena, (labels.n + 1) * sizeof(*items));
+    if (!items)
+        return no_memory();
+    for (size_t i = 0; i < labels.n; i++) {
+        struct gs_slice name = promql_text(res, labels.pairs[i].name);
+        struct gs_slice text = promql_text(res, labels.pairs[i].value);
+        // Copied: what the rule stores can make the store drop symbols.
+        const char *n = gs_arena_strndup(arena, name.data, name.len);
+        const char *v = gs_arena_strndup(arena, text.data, text.len);
+        if (!n || !v)
+            return no_memory();
+        items[i] = (struct metrics_label){gs_slice_make(n, name.len), gs_slice_make(v, text.len)};
+    }
+    *ret = (struct rule_sample){items, labels.n, value};
+    return NULL;
+}
+
+static struct gs_error *copy_result(const struct promql_result *res, struct gs_arena *arena,
+                                    struct rule_sample **ret, size_t *ret_n)
+{
+    const struct promql_matrix *m = &res->matrix;
+    struct gs_error *err = NULL;
+    size_t n = 0;
+    struct rule_sample *items = gs_arena_alloc(arena, (m->n + 1) * sizeof(*items));
+    if (!items)
+        return no_memory();
+    for (size_t i = 0; !err && i < m->n; i++) {
+        struct tsdb_labels labels = m->series[i].labels;
+        if (res->type == PROMQL_RESULT_SCALAR)
+            labels.n = 0;
+        if (m->n_steps && !promql_absent(m->series[i].v[0]))
+            err = copy_sample(res, labels, m->series[i].v[0], arena, &items[n++]);
+    }
+    *ret = items;
+    *ret_n = n;
+    return err;
+}
+
+struct gs_error *rule_query(const struct rule_runner_config *cfg, const struct promql_expr *expr,
+                            int64_t t_ms, struct gs_arena *arena, struct rule_sample **ret,
+                            size_t *ret_n)
+{
+    struct promql_result res;
+    struct gs_error *err = promql_instant(cfg->engine, expr, t_ms, &res);
+    if (err)
+        return err;
+    if (res.is_raw || (res.type != PROMQL_RESULT_VECTOR && res.type != PROMQL_RESULT_SCALAR))
+        err = gs_error_new(GS_EINVAL, "rule result is not a vector or scalar");
+    else
+        err = copy_result(&res, arena, ret, ret_n);
+    promql_result_finish(&res);
+    return err;
+}
+
+// --- label sets ---
+
+static int compare_names(const void *a, const void *b)
+{
+    struct gs_slice x = ((const struct metrics_label *)a)->name;
+    struct gs_slice y = ((const struct metrics_label *)b)->name;
+    size_t n = x.len < y.len ? x.len : y.len;
+    int c = n ? memcmp(x.data, y.data, n) : 0;
+    return c ? c : (x.len > y.len) - (x.len < y.len);
+}
+
+void rule_sort_labels(struct metrics_label *items, size_t n)
+{
+    if (n > 1)
+        qsort(items, n, sizeof(*items), compare_names);
+}
+
+void rule_set_label(struct metrics_label *items, size_t *n, struct gs_slice name,
+                    struct gs_slice value)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (gs_slice_eq(items[i].name, name)) {
+            if (value.len)
+                items[i].value = value;
+            else
+                items[i] = items[--*n];
+            return;
+        }
+    if (value.len)
+        items[(*n)++] = (struct metrics_label){name, value};
+}
+
+void rule_labels_key(const struct metrics_label *items, size_t n, struct gs_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_add(out, &items[i].name.len, sizeof(items[i].name.len));
+        gs_buf_add_slice(out, items[i].name);
+        gs_buf_add(out, &items[i].value.len, sizeof(items[i].value.len));
+        gs_buf_add_slice(out, items[i].value);
+    }
+}
+
+// --- storing ---
+
+static struct gs_error *put_sample(struct tsdb_group *g, const struct rule_sample *s)
+{
+    uint32_t slot;
+    struct gs_error *err = tsdb_group_slot(g, s->labels, s->n_labels, &slot);
+    if (!err && !tsdb_group_put(g, slot, s->value))
+        err = gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
+    return err;
+}
+
+// One pass of the rule's series. What cannot be stored costs itself; the first reason is returned.
+static struct gs_error *store(struct rule_state *s, int64_t t_ms, const struct rule_sample *items,
+                              size_t n, size_t *ret_stored)
+{
+    struct gs_error *first = tsdb_group_begin(s->series, t_ms);
+    if (first)
+        return first;
+    for (size_t i = 0; i < n; i++) {
+        struct gs_error *err = put_sample(s->series, &items[i]);
+        *ret_stored += !err;
+        if (first)
+            gs_error_free(err);
+        else
+            first = err;
+    }
+    size_t added, fresh;
+    tsdb_group_commit(s->series, &added, &fresh);
+    return first;
+}
+
+static bool has_duplicates(const struct rule_sample *items, size_t n)
+{
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = n > 1 ? gs_hmap_new(NULL) : NULL;
+    GS_AUTO_BUF struct gs_buf key = {0};
+    for (size_t i = 0; seen && i < n; i++) {
+        gs_buf_clear(&key);
+        rule_labels_key(items[i].labels, items[i].n_labels, &key);
+        if (gs_hmap_get(seen, gs_buf_slice(&key)))
+            return true;
+        gs_hmap_put(seen, gs_buf_slice(&key), seen);
+    }
+    return false;
+}
+
+// The recorded name and the rule's labels over what the expression gave.
+static struct gs_error *record(struct rule_runner *r, const struct rule *rule,
+                               struct gs_arena *arena, struct rule_sample *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t room = items[i].n_labels + rule->n_labels + 1, k = items[i].n_labels;
+        struct metrics_label *labels = gs_arena_alloc(arena, room * sizeof(*labels));
+        if (!labels)
+            return no_memory();
+        memcpy(labels, items[i].labels, k * sizeof(*labels));
+        rule_set_label(labels, &k, GS_SLICE("__name__"), gs_slice_of(rule->name));
+        for (size_t l = 0; l < rule->n_labels; l++)
+            rule_set_label(labels, &k, rule->labels[l].name, rule->labels[l].value);
+        rule_sort_labels(labels, k);
+        items[i].labels = labels;
+        items[i].n_labels = k;
+    }
+    if (has_duplicates(items, n))
+        return gs_error_new(
+            GS_ECONFLICT,
+            "vector contains metrics with the same labelset after applying rule labels");
+    if (r->group->limit > 0 && n > (size_t)r->group->limit)
+        return gs_error_new(GS_ELIMIT, "exceeded limit of %lld with %zu series",
+                            (long long)r->group->limit, n);
+    return NULL;
+}
+
+static struct gs_error *eval_rule(struct rule_runner *r, struct rule_state *s, int64_t t_ms,
+                                  struct gs_arena *arena, size_t *ret_stored)
+{
+    struct rule_sample *items = NULL;
+    size_t n = 0;
+    int64_t at = t_ms - rule_runner_offset(r);
+    struct gs_error *err = rule_query(&r->cfg, s->rule->expr, at, arena, &items, &n);
+    if (!err && s->rule->kind == RULE_RECORD)
+        err = record(r, s->rule, arena, items, n);
+    else if (!err)
+        err = rule_alerts_update(r, s, t_ms, items, n, arena, &items, &n);
+    return err ? err : store(s, at, items, n, ret_stored);
+}
+
+static void set_health(struct rule_state *s, struct gs_error *err)
+{
+    free(s->last_error);
+    s->last_error = err ? gs_strdup(gs_error_message(err)) : NULL;
+    s->health = err ? RULE_ERR : RULE_OK;
+}
+
+static void end_removed(struct rule_runner *r, int64_t t_ms)
+{
+    for (size_t i = 0; i < r->n_ended; i++) {
+        struct gs_error *err = tsdb_group_begin(r->ended[i], t_ms);
+        size_t added, fresh;
+        if (!err)
+            tsdb_group_commit(r->ended[i], &added, &fresh);
+        gs_error_free(err); // nothing newer is there to be ended
+        tsdb_group_free(r->ended[i]);
+    }
+    r->n_ended = 0;
+}
+
+void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
+{
+    int64_t begun = gs_mono_ns();
+    struct gs_arena arena = {.limit = MAX_EVAL_BYTES};
+    r->last_samples = 0;
+    for (size_t i = 0; i < r->group->n_rules; i++) {
+        struct rule_state *s = &r->rules[i];
+        if (!s->rule->expr)
+            continue;
+        int64_t rule_begun = gs_mono_ns();
+        s->last_eval_ms = gs_unix_ms();
+        GS_AUTO_ERROR struct gs_error *err = eval_rule(r, s, t_ms, &arena, &r->last_samples);
+        set_health(s, err);
+        s->duration_ns = gs_mono_ns() - rule_begun;
+        r->evaluations++;
+        r->failures += err != NULL;
+        if (err)
+            gs_warn("rules", "%s: group \"%s\", %s: %s", r->group->file, r->group->name,
+                    s->rule->name, gs_error_message(err));
+        gs_arena_clear(&arena);
+    }
+    gs_arena_finish(&arena);
+    end_removed(r, t_ms - rule_runner_offset(r));
+    r->iterations++;
+    r->duration_ns = gs_mono_ns() - begun;
+    r->last_eval_ms = gs_unix_ms();
+    r->last_eval_t_ms = t_ms;
+}
+
+// --- reload ---
+
+static bool same_labels(const struct rule *a, const struct rule *b)
+{
+    if (a->kind != b->kind || !gs_streq(a->name, b->name) || a->n_labels != b->n_labels)
+        return false;
+    for (size_t i = 0; i < a->n_labels; i++)
+        if (!gs_slice_eq(a->labels[i].name, b->labels[i].name) ||
+            !gs_slice_eq(a->labels[i].value, b->labels[i].value))
+            return false;
+    return true;
+}
+
+static void move_state(struct rule_state *to, struct rule_state *from)
+{
+    tsdb_group_free(to->series);
+    gs_hmap_free(to->active);
+    to->series = GS_TAKE(from->series);
+    to->active = GS_TAKE(from->active);
+    to->restored = from->restored;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(to->active, &pos, &key, &value))
+        ((struct active_alert *)value)->a.rule = to->rule;
+    if (gs_streq(to->rule->text, from->rule->text) && to->rule->expr && from->rule->expr) {
+        to->health = from->health;
+        free(to->last_error);
+        to->last_error = GS_TAKE(from->last_error);
+        to->duration_ns = from->duration_ns;
+        to->last_eval_ms = from->last_eval_ms;
+    }
+}
+
+// Matched by name and labels, duplicates first with first, as Prometheus.
+void rule_runner_take_over(struct rule_runner *r, struct rule_runner *old)
+{
+    for (size_t i = 0; i < r->group->n_rules; i++)
+        for (size_t j = 0; j < old->group->n_rules; j++)
+            if (old->rules[j].series && same_labels(r->rules[i].rule, old->rules[j].rule)) {
+                move_state(&r->rules[i], &old->rules[j]);
+                break;
+            }
+    for (size_t j = 0; j < old->group->n_rules; j++)
+        if (old->rules[j].series) {
+            gs_grow(&r->ended, &r->cap_ended, r->n_ended, sizeof(struct tsdb_group *));
+            r->ended[r->n_ended++] = GS_TAKE(old->rules[j].series);
+        }
+    for (size_t j = 0; j < old->n_ended; j++) {
+        gs_grow(&r->ended, &r->cap_ended, r->n_ended, sizeof(struct tsdb_group *));
+        r->ended[r->n_ended++] = old->ended[j];
+    }
+    old->n_ended = 0;
+    r->duration_ns = old->duration_ns;
+    r->last_eval_ms = old->last_eval_ms;
+    r->last_eval_t_ms = old->last_eval_t_ms;
+    r->evaluations = old->evaluations;
+    r->failures = old->failures;
+    r->iterations = old->iterations;
+    r->missed = old->missed;
+    r->last_samples = old->last_samples;
+}
+
+void rule_runner_end_series(struct rule_runner *r, int64_t t_ms)
+{
+    for (size_t i = 0; i < r->group->n_rules; i++)
+        if (r->rules[i].series) {
+            gs_grow(&r->ended, &r->cap_ended, r->n_ended, sizeof(struct tsdb_group *));
+            r->ended[r->n_ended++] = GS_TAKE(r->rules[i].series);
+        }
+    end_removed(r, t_ms - rule_runner_offset(r));
+}

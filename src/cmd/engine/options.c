@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/engine/options.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/slice.h"
+
+#include <math.h>
+
+#define AT(member) .offset = offsetof(struct engine_flags, member)
+
+// Prometheus' flags without a meaning here, so that its unit files work. The index is the place in
+// engine_flags.
+#define IGNORED "Accepted for existing unit files, without effect"
+#define IGNORED_BOOL(i, name_, why)                                                                \
+    {                                                                                              \
+        .name = name_, .type = GS_OPT_BOOL,                                                        \
+        .offset = offsetof(struct engine_flags, ignored_bools) + (i) * sizeof(bool),               \
+        .group = IGNORED, .help = why                                                              \
+    }
+#define IGNORED_VALUE(i, name_, why)                                                               \
+    {                                                                                              \
+        .name = name_, .arg = "VALUE", .type = GS_OPT_STRINGS,                                     \
+        .offset =                                                                                  \
+            offsetof(struct engine_flags, ignored_values) + (i) * sizeof(struct gs_opt_list),      \
+        .group = IGNORED, .help = why                                                              \
+    }
+
+const struct gs_opt engine_option_rows[] = {
+    {.name = "config.file",
+     .arg = "FILE",
+     .def = "prometheus.yml",
+     .type = GS_OPT_STRING,
+     AT(config_file),
+     .help = "Prometheus configuration file."},
+    {.name = "config.auto-reload",
+     .def = "true",
+     .type = GS_OPT_BOOL,
+     AT(auto_reload),
+     .help = "Load the configuration and rule files again when they change. SIGHUP does so in any "
+             "case."},
+    {.name = "config.auto-reload-interval",
+     .arg = "DURATION",
+     .def = "30s",
+     .type = GS_OPT_DURATION,
+     AT(auto_reload_interval_ns),
+     .help = "How often to look for changes on file systems that do not tell of them."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(kubeconfig),
+     .help = "Cluster of kubernetes_sd_configs without an api_server. Default: the one that the "
+             "engine runs in, if any."},
+
+    {.name = "web.listen-address",
+     .arg = "HOST:PORT",
+     .type = GS_OPT_STRINGS,
+     AT(listen),
+     .group = "Web",
+     .help = "Where to listen; repeatable. Default: 0.0.0.0:9090, as Prometheus. Port 0: any free "
+             "one."},
+    {.name = "web.config.file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(web_config),
+     .group = "Web",
+     .help = "TLS and basic authentication of the server, in the exporter toolkit's format."},
+    {.name = "web.external-url",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     AT(external_url),
+     .group = "Web",
+     .help = "Where users reach the engine: in links of alerts; its path is the default of "
+             "--web.route-prefix."},
+    {.name = "web.route-prefix",
+     .arg = "PATH",
+     .type = GS_OPT_STRING,
+     AT(route_prefix),
+     .group = "Web",
+     .help = "Prefix of all paths."},
+    {.name = "web.enable-lifecycle",
+     .type = GS_OPT_BOOL,
+     AT(lifecycle),
+     .group = "Web",
+     .help = "Allow POST /-/reload and /-/quit."},
+    {.name = "web.cors.origin",
+     .arg = "REGEX",
+     .def = ".*",
+     .type = GS_OPT_STRING,
+     AT(cors_origin),
+     .group = "Web",
+     .help = "Origins whose scripts may read replies."},
+    {.name = "web.read-timeout",
+     .arg = "DURATION",
+     .def = "5m",
+     .type = GS_OPT_DURATION,
+     AT(read_timeout_ns),
+     .group = "Web",
+     .help = "Idle time after which a connection is closed."},
+    {.name = "web.max-connections",
+     .arg = "N",
+     .def = "512",
+     .type = GS_OPT_INT,
+     AT(max_connections),
+     .min = 1,
+     .max = 65536,
+     .group = "Web",
+     .help = "Connections at a time, to each address. Also how many queries may wait."},
+
+    {.name = "storage.path",
+     .alias = "storage.tsdb.path",
+     .arg = "FOLDER",
+     .type = GS_OPT_STRING,
+     AT(storage_path),
+     .group = "Storage",
+     .help = "Keep samples here across restarts. Default: in memory only."},
+    {.name = "storage.tsdb.retention.time",
+     .arg = "DURATION",
+     .def = "2h",
+     .type = GS_OPT_DURATION,
+     AT(retention_ns),
+     .group = "Storage",
+     .help = "How long samples are kept, in memory."},
+    {.name = "storage.tsdb.retention.size",
+     .arg = "SIZE",
+     .type = GS_OPT_STRING,
+     AT(retention_size),
+     .group = "Storage",
+     .help = "Memory for samples and index, such as 512MB; the oldest samples go first. Default: "
+             "no limit."},
+    {.name = "storage.max-series",
+     .arg = "N",
+     .def = "2000000",
+     .type = GS_OPT_INT,
+     AT(max_series),
+     .min = 1,
+     .max = INT32_MAX,
+     .group = "Storage",
+     .help = "Series at a time; further ones are refused and counted."},
+
+    {.name = "query.lookback-delta",
+     .arg = "DURATION",
+     .def = "5m",
+     .type = GS_OPT_DURATION,
+     AT(lookback_ns),
+     .group = "Queries",
+     .help = "How old a sample may be to count as a series' value, in queries and federation."},
+    {.name = "query.timeout",
+     .arg = "DURATION",
+     .def = "10s",
+     .type = GS_OPT_DURATION,
+     AT(query_timeout_ns),
+     .group = "Queries",
+     .help = "How long a query may take, waiting included. Scrapes and rules wait while one runs, "
+             "hence less than Prometheus' 2m."},
+    {.name = "query.max-samples",
+     .arg = "N",
+     .def = "50000000",
+     .type = GS_OPT_INT,
+     AT(max_samples),
+     .min = 1,
+     .max = INT64_C(1000000000000),
+     .group = "Queries",
+     .help = "Samples that one query may read."},
+    {.name = "query.max-concurrency",
+     .arg = "N",
+     .def = "20",
+     .type = GS_OPT_INT,
+     AT(max_concurrency),
+     .min = 1,
+     .max = INT32_MAX,
+     .group = "Queries",
+     .help = "Accepted as Prometheus' flag: queries run one after another, and those that wait are "
+             "bounded by --web.max-connections."},
+
+    {.name = "log.level",
+     .arg = "LEVEL",
+     .type = GS_OPT_STRING,
+     AT(log_level),
+     .group = "Log",
+     .help = "As --log-level."},
+    {.name = "log.format",
+     .arg = "FORMAT",
+     .type = GS_OPT_STRING,
+     AT(log_format),
+     .group = "Log",
+     .help = "As --log-format; logfmt means text."},
+
+    IGNORED_BOOL(0, "web.enable-admin-api", "Series cannot be deleted here."),
+    IGNORED_BOOL(1, "web.enable-remote-write-receiver", "Remote write is sent, not received."),
+    IGNORED_BOOL(2, "web.enable-otlp-receiver", "OTLP is not received."),
+    IGNORED_BOOL(3, "storage.tsdb.no-lockfile", "There is no such lock file."),
+    IGNORED_BOOL(4, "storage.tsdb.allow-overlapping-compaction", "There are no blocks."),
+    IGNORED_BOOL(5, "storage.tsdb.allow-overlapping-blocks", "There are no blocks."),
+    IGNORED_BOOL(6, "storage.tsdb.wal-compression", "The log is compact as it is."),
+    IGNORED_BOOL(7, "auto-gomaxprocs", "There is no Go runtime."),
+    IGNORED_BOOL(8, "auto-gomemlimit", "There is no Go runtime."),
+    IGNORED_BOOL(9, "scrape.adjust-timestamps", "Times are those of the scrapes."),
+    IGNORED_BOOL(10, "alertmanager.drain-notification-queue-on-shutdown",
+                 "Alerts that are under way at the end are not waited for."),
+    IGNORED_BOOL(11, "web.use-old-ui", "There is no graph page."),
+    IGNORED_VALUE(0, "auto-gomemlimit.ratio", "There is no Go runtime."),
+    IGNORED_VALUE(1, "web.user-assets", "There is no graph page."),
+    IGNORED_VALUE(2, "web.console.templates", "There are no consoles."),
+    IGNORED_VALUE(3, "web.console.libraries", "There are no consoles."),
+    IGNORED_VALUE(4, "web.page-title", "There is no graph page."),
+    IGNORED_VALUE(5, "web.max-notifications-subscribers", "There are no live notifications."),
+    IGNORED_VALUE(6, "web.remote-write-receiver.accepted-protobuf-messages",
+                  "Remote write is sent, not received."),
+    IGNORED_VALUE(7, "storage.tsdb.min-block-duration", "There are no blocks."),
+    IGNORED_VALUE(8, "storage.tsdb.max-block-duration", "There are no blocks."),
+    IGNORED_VALUE(9, "storage.tsdb.max-block-chunk-segment-size", "There are no blocks."),
+    IGNORED_VALUE(10, "storage.tsdb.wal-segment-size", "The log chooses its own."),
+    IGNORED_VALUE(11, "storage.tsdb.wal-compression-type", "The log is compact as it is."),
+    IGNORED_VALUE(12, "storage.tsdb.head-chunks-write-queue-size", "Chunks stay in memory."),
+    IGNORED_VALUE(13, "storage.tsdb.samples-per-chunk", "Chunks choose their own."),
+    IGNORED_VALUE(14, "storage.tsdb.delayed-compaction.max-percent", "There are no blocks."),
+    IGNORED_VALUE(15, "storage.tsdb.retention", "Use --storage.tsdb.retention.time."),
+    IGNORED_VALUE(16, "storage.remote.flush-deadline", "The end does not wait for receivers."),
+    IGNORED_VALUE(17, "storage.remote.read-sample-limit", "There is no remote read."),
+    IGNORED_VALUE(18, "storage.remote.read-concurrent-limit", "There is no remote read."),
+    IGNORED_VALUE(19, "storage.remote.read-max-bytes-in-frame", "There is no remote read."),
+    IGNORED_VALUE(20, "rules.alert.for-outage-tolerance", "Prometheus' default holds."),
+    IGNORED_VALUE(21, "rules.alert.for-grace-period", "Prometheus' default holds."),
+    IGNORED_VALUE(22, "rules.alert.resend-delay", "Prometheus' default holds."),
+    IGNORED_VALUE(23, "rules.max-concurrent-evals", "Rules run one after another."),
+    IGNORED_VALUE(24, "scrape.timestamp-tolerance", "Times are those of the scrapes."),
+    IGNORED_VALUE(25, "scrape.discovery-reload-interval",
+                  "Targets change as soon as they are known."),
+    IGNORED_VALUE(26, "alertmanager.notification-queue-capacity", "Bounded by the active alerts."),
+    IGNORED_VALUE(27, "alertmanager.notification-batch-size", "Chosen by the sender."),
+    IGNORED_VALUE(28, "alertmanager.timeout", "Set per Alertmanager in the configuration."),
+    IGNORED_VALUE(29, "enable-feature", "Features are on or absent; see the documentation."),
+    IGNORED_VALUE(30, "query.max-resolution", "Range queries have at most 11,000 steps."),
+    {0},
+};
+
+static bool is_ignored(const struct gs_opt *o)
+{
+    return gs_streq(o->group, IGNORED);
+}
+
+void engine_warn_ignored(const struct engine_flags *f)
+{
+    for (const struct gs_opt *o = engine_option_rows; o->name; o++) {
+        const char *at = (const char *)f + o->offset;
+        if (!is_ignored(o))
+            continue;
+        bool given = o->type == GS_OPT_BOOL
+                         ? *(const bool *)(const void *)at
+                         : ((const struct gs_opt_list *)(const void *)at)->len > 0;
+        if (given)
+            gs_warn("engine", "--%s has no effect: %s", o->name, o->help);
+    }
+}
+
+struct gs_error *engine_parse_size(const char *text, size_t *ret)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+    size_t digits = strspn(text, "0123456789.");
+    double v = 0, factor = 1;
+    struct gs_error *err = gs_parse_double(gs_slice_make(text, digits), &v);
+    gs_error_free(err);
+    for (size_t i = 0; !err && i < GS_ARRAY_LEN(units); i++, factor *= 1024) {
+        if (!gs_streq(text + digits, units[i]))
+            continue;
+        if (v * factor >= 0x1p63 || v <= 0)
+            break;
+        *ret = (size_t)(v * factor);
+        return NULL;
+    }
+    return gs_error_new(GS_EINVAL, "\"%s\" is not a size such as 512MB", text);
+}
+
+// --- status/flags ---
+
+static char *value_text(const struct gs_opt *o, const void *at)
+{
+    char text[GS_RFC3339_SIZE];
+    GS_AUTO_BUF struct gs_buf joined = {0};
+    const struct gs_opt_list *list = at;
+    switch (o->type) {
+    case GS_OPT_BOOL:
+        return gs_strdup(*(const bool *)at ? "true" : "false");
+    case GS_OPT_STRING:
+        return gs_strdup(*(const char *const *)at ? *(const char *const *)at : "");
+    case GS_OPT_INT:
+        return gs_format("%lld", (long long)*(const int64_t *)at);
+    case GS_OPT_DURATION:
+        return gs_strdup(gs_format_duration(*(const int64_t *)at, text));
+    case GS_OPT_STRINGS:
+        for (size_t i = 0; i < list->len; i++)
+            gs_buf_addf(&joined, "%s%s", i ? "," : "", list->items[i]);
+        return gs_buf_take(&joined);
+    case GS_OPT_DOUBLE:
+        break;
+    }
+    return gs_strdup("");
+}
+
+struct http_header *engine_flag_values(const struct engine_flags *f)
+{
+    struct http_header *list =
+        gs_alloc_array(ENGINE_IGNORED_BOOLS + ENGINE_IGNORED_VALUES + 64, sizeof(*list));
+    size_t n = 0;
+    for (const struct gs_opt *o = engine_option_rows; o->name; o++)
+        if (!is_ignored(o))
+            list[n++] = (struct http_header){o->name, value_text(o, (const char *)f + o->offset)};
+    return list;
+}
+
+void engine_flag_values_free(struct http_header *list)
+{
+    for (struct http_header *h = list; h && h->name; h++)
+        free((char *)(uintptr_t)h->value);
+    free(list);
+}

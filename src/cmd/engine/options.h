@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of `gpuscale engine`: Prometheus' names where they mean the same.
+#pragma once
+
+#include "base/option.h"
+#include "net/http.h"
+
+enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
+
+struct engine_flags {
+    const char *config_file;
+    bool auto_reload;
+    int64_t auto_reload_interval_ns;
+    struct gs_opt_list listen;
+    const char *web_config, *external_url, *route_prefix, *cors_origin;
+    bool lifecycle;
+    int64_t read_timeout_ns, max_connections;
+    const char *storage_path, *retention_size;
+    int64_t retention_ns, max_series;
+    int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
+    const char *kubeconfig;
+    const char *log_level, *log_format;
+    bool ignored_bools[ENGINE_IGNORED_BOOLS];
+    struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];
+};
+
+extern const struct gs_opt engine_option_rows[];
+
+// Logs a line for each flag that was given and has no effect.
+void engine_warn_ignored(const struct engine_flags *f);
+// "512MB", "1.5GB", "1024B": powers of 1024, as Prometheus.
+struct gs_error *engine_parse_size(const char *text, size_t *ret);
+// Name and value of each flag, for /api/v1/status/flags; ends with NULL. Free with the function
+// below.
+struct http_header *engine_flag_values(const struct engine_flags *f);
+void engine_flag_values_free(struct http_header *list);

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/engine/web_config.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/base64.h"
+#include "codec/yaml.h"
+#include "net/tls.h"
+
+#include <crypt.h>
+#include <dlfcn.h>
+#include <strings.h>
+
+enum {
+    MAX_PEM = 1024 * 1024,
+    MAX_KNOWN = 64,    // right credentials that are remembered: a check takes a tenth of a second
+    MAX_FAILURES = 10, // wrong ones that are checked in a second
+};
+
+typedef char *(*crypt_r_fn)(const char *phrase, const char *setting, struct crypt_data *data);
+
+struct web_config {
+    char *cert, *key, *client_ca;
+    bool require_client;
+    json_t *users;   // name to bcrypt hash; NULL: nobody is asked
+    json_t *headers; // added to replies; may be NULL
+    crypt_r_fn crypt;
+    struct crypt_data *crypt_data;
+    char *known[MAX_KNOWN];
+    size_t n_known, next_known;
+    int64_t failures_since_ns;
+    int failures;
+    http_handler next;
+    void *ctx;
+};
+
+// --- load ---
+
+static struct gs_error *check_keys(const json_t *obj, const char *const *keys, const char *where)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)obj, key, value) {
+        size_t i = 0;
+        while (keys[i] && strcmp(keys[i], key) != 0)
+            i++;
+        if (!keys[i])
+            return gs_error_new(GS_EINVAL, "%s: key \"%s\" is not known or not supported", where,
+                                key);
+    }
+    return NULL;
+}
+
+// The text of KEY, or the content of the file named by KEY_file, relative to the web config's.
+static struct gs_error *read_pem(const json_t *tls, const char *path, const char *key, char **ret)
+{
+    GS_AUTO_FREE char *file_key = gs_format("%s_file", key);
+    const char *text = gs_json_str(tls, key, NULL), *file = gs_json_str(tls, file_key, NULL);
+    if (text && file)
+        return gs_error_new(GS_EINVAL, "tls_server_config: %s and %s are both set", key, file_key);
+    if (text)
+        *ret = gs_strdup(text);
+    if (!file || !*file)
+        return NULL;
+    const char *slash = strrchr(path, '/');
+    GS_AUTO_FREE char *full = *file == '/' || !slash
+                                  ? gs_strdup(file)
+                                  : gs_format("%.*s/%s", (int)(slash - path), path, file);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    struct gs_error *err = gs_file_read(full, MAX_PEM, &content);
+    if (err)
+        return gs_error_wrap(err, "tls_server_config: %s", file_key);
+    *ret = gs_buf_take(&content);
+    return NULL;
+}
+
+static struct gs_error *read_client_auth(const json_t *tls, struct web_config *w)
+{
+    const char *type = gs_json_str(tls, "client_auth_type", NULL);
+    bool none = !type || !*type || gs_streq(type, "NoClientCert");
+    w->require_client = type && gs_streq(type, "RequireAndVerifyClientCert");
+    if (!none && !w->require_client && !gs_streq(type, "VerifyClientCertIfGiven"))
+        return gs_error_new(GS_EINVAL,
+                            "tls_server_config: client_auth_type \"%s\": want NoClientCert, "
+                            "VerifyClientCertIfGiven or RequireAndVerifyClientCert",
+                            type);
+    if (none && w->client_ca)
+        return gs_error_new(GS_EINVAL, "tls_server_config: a client CA without a client_auth_type");
+    if (!none && !w->client_ca)
+        return gs_error_new(GS_EINVAL, "tls_server_config: client_auth_type without a client CA");
+    return NULL;
+}
+
+static struct gs_error *read_tls(const json_t *tls, const char *path, struct web_config *w)
+{
+    static const char *const keys[] = {
+        "cert",           "cert_file",        "key",         "key_file",    "client_ca",
+        "client_ca_file", "client_auth_type", "min_version", "max_version", NULL};
+    struct gs_error *err = check_keys(tls, keys, "tls_server_config");
+    const char *min = gs_json_str(tls, "min_version", NULL);
+    const char *max = gs_json_str(tls, "max_version", NULL);
+    if (!err && ((min && !gs_streq(min, "TLS12")) || (max && !gs_streq(max, "TLS13"))))
+        err = gs_error_new(GS_EINVAL, "tls_server_config: TLS 1.2 and 1.3 are spoken; leave "
+                                      "min_version and max_version out");
+    if (!err)
+        err = read_pem(tls, path, "cert", &w->cert);
+    if (!err)
+        err = read_pem(tls, path, "key", &w->key);
+    if (!err)
+        err = read_pem(tls, path, "client_ca", &w->client_ca);
+    if (!err && (!w->cert || !w->key))
+        err = gs_error_new(GS_EINVAL, "tls_server_config: certificate and key are both needed");
+    return err ? err : read_client_auth(tls, w);
+}
+
+static struct gs_error *load_crypt(struct web_config *w)
+{
+    void *lib = dlopen("libcrypt.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *fn = lib ? dlsym(lib, "crypt_r") : NULL;
+    if (!fn)
+        return gs_error_new(GS_ENOTSUP, "basic_auth_users: no libcrypt on this machine (%s)",
+                            dlerror());
+    memcpy(&w->crypt, &fn, sizeof(fn));
+    w->crypt_data = gs_alloc(sizeof(*w->crypt_data));
+    return NULL;
+}
+
+static struct gs_error *read_users(json_t *users, struct web_config *w)
+{
+    const char *name;
+    json_t *hash;
+    if (!users || json_is_null(users) || json_object_size(users) == 0)
+        return NULL;
+    json_object_foreach (users, name, hash) {
+        if (!gs_starts(json_string_value(hash), "$2"))
+            return gs_error_new(GS_EINVAL, "basic_auth_users: %s: want a bcrypt hash ($2…)", name);
+    }
+    w->users = json_incref(users);
+    return load_crypt(w);
+}
+
+static struct gs_error *read_document(json_t *doc, const char *path, struct web_config *w)
+{
+    static const char *const keys[] = {"tls_server_config", "http_server_config",
+                                       "basic_auth_users", NULL};
+    static const char *const http_keys[] = {"http2", "headers", NULL};
+    struct gs_error *err = check_keys(doc, keys, "web configuration");
+    json_t *tls = json_object_get(doc, "tls_server_config");
+    json_t *http = json_object_get(doc, "http_server_config");
+    if (!err && json_is_object(tls) && json_object_size(tls))
+        err = read_tls(tls, path, w);
+    if (!err && json_is_object(http))
+        err = check_keys(http, http_keys, "http_server_config");
+    if (!err && json_is_object(http))
+        w->headers = json_incref(json_object_get(http, "headers"));
+    if (!err)
+        err = read_users(json_object_get(doc, "basic_auth_users"), w);
+    return err;
+}
+
+struct gs_error *web_config_load(const char *path, struct web_config **ret)
+{
+    struct web_config *w = gs_alloc(sizeof(*w));
+    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
+    struct gs_error *err = path ? gs_yaml_load_file(path, &docs) : NULL;
+    if (!err && docs.len)
+        err = read_document(docs.items[0].value, path, w);
+    if (err) {
+        web_config_free(w);
+        return gs_error_wrap(err, "--web.config.file");
+    }
+    *ret = w;
+    return NULL;
+}
+
+void web_config_free(struct web_config *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->n_known; i++) {
+        explicit_bzero(w->known[i], strlen(w->known[i]));
+        free(w->known[i]);
+    }
+    if (w->key)
+        explicit_bzero(w->key, strlen(w->key));
+    json_decref(w->users);
+    json_decref(w->headers);
+    free(w->crypt_data);
+    free(w->cert);
+    free(w->key);
+    free(w->client_ca);
+    free(w);
+}
+
+bool web_config_tls(const struct web_config *w)
+{
+    return w->cert != NULL;
+}
+
+void web_config_apply(const struct web_config *w, struct http_server_config *server)
+{
+    server->cert_pem = w->cert;
+    server->key_pem = w->key;
+    server->client_ca_pem = w->client_ca;
+    server->require_identity = w->require_client;
+}
+
+// --- requests ---
+
+static bool is_known(const struct web_config *w, const char *credentials)
+{
+    bool known = false;
+    for (size_t i = 0; i < w->n_known; i++)
+        known |= tls_secret_equal(w->known[i], credentials) != 0;
+    return known;
+}
+
+static void remember(struct web_config *w, const char *credentials)
+{
+    size_t at = w->next_known;
+    w->next_known = (at + 1) % MAX_KNOWN;
+    if (w->n_known < MAX_KNOWN)
+        w->n_known++;
+    else
+        free(w->known[at]);
+    w->known[at] = gs_strdup(credentials);
+}
+
+// Checks are dear on purpose: who guesses must not hold up the loop.
+static bool may_check(struct web_config *w)
+{
+    int64_t now = gs_mono_ns();
+    if (now - w->failures_since_ns > GS_NS_PER_SEC) {
+        w->failures_since_ns = now;
+        w->failures = 0;
+    }
+    return w->failures < MAX_FAILURES;
+}
+
+static bool check(struct web_config *w, const char *user, const char *password)
+{
+    // Unknown users cost as much as known ones.
+    static const char dummy[] = "$2y$10$abcdefghijklmnopqrstuuXlV7sJ2W3rZ5cF4kq9P6nB8mD0tGyHi";
+    const char *hash = gs_json_str(w->users, user, NULL);
+    const char *got = w->crypt(password, hash ? hash : dummy, w->crypt_data);
+    bool right = hash && got && tls_secret_equal(got, hash);
+    w->failures += !right;
+    return right;
+}
+
+static bool allowed(struct web_config *w, const struct http_exchange *x)
+{
+    static const char scheme[] = "Basic ";
+    GS_AUTO_BUF struct gs_buf plain = {0};
+    const char *value = http_header(x, "Authorization");
+    if (!w->users)
+        return true;
+    if (!value || strncasecmp(value, scheme, strlen(scheme)) != 0)
+        return false;
+    GS_AUTO_ERROR struct gs_error *err =
+        gs_base64_decode(gs_slice_of(value + strlen(scheme)), &plain);
+    if (err || !plain.data || strlen(plain.data) != plain.len)
+        return false;
+    char *colon = strchr(plain.data, ':');
+    if (!colon)
+        return false;
+    if (is_known(w, plain.data))
+        return true;
+    if (!may_check(w))
+        return false;
+    GS_AUTO_FREE char *user = gs_strndup(plain.data, (size_t)(colon - plain.data));
+    bool right = check(w, user, colon + 1);
+    if (right)
+        remember(w, plain.data);
+    explicit_bzero(plain.data, plain.len);
+    return right;
+}
+
+static void add_headers(const struct web_config *w, struct http_exchange *x)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach (w->headers, name, value) {
+        if (json_is_string(value) && *json_string_value(value))
+            http_add_header(x, name, json_string_value(value));
+    }
+}
+
+void web_config_guard(struct web_config *w, http_handler next, void *ctx)
+{
+    w->next = next;
+    w->ctx = ctx;
+}
+
+void web_config_handle(void *arg, struct http_exchange *x)
+{
+    struct web_config *w = arg;
+    add_headers(w, x);
+    if (allowed(w, x)) {
+        w->next(w->ctx, x);
+        return;
+    }
+    http_add_header(x, "WWW-Authenticate", "Basic");
+    http_reply_text(x, 401, "Unauthorized\n");
+}

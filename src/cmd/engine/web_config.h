@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// --web.config.file: TLS and basic authentication of the server, in the exporter toolkit's format
+// (https://prometheus.io/docs/prometheus/latest/configuration/https/).
+#pragma once
+
+#include "codec/json.h"
+#include "net/http_server.h"
+
+struct web_config;
+
+// path NULL: plain HTTP for everybody. Unknown keys are errors, as there.
+struct gs_error *web_config_load(const char *path, struct web_config **ret);
+void web_config_free(struct web_config *w);
+bool web_config_tls(const struct web_config *w);
+// Fills in what the server has to know; borrowed from w.
+void web_config_apply(const struct web_config *w, struct http_server_config *server);
+// An http_handler before `next`: 401 for who gives no right user and password.
+void web_config_guard(struct web_config *w, http_handler next, void *ctx);
+void web_config_handle(void *w, struct http_exchange *x);

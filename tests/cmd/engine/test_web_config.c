@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+#include "base/mem.h"
+#include "cmd/engine/web_config.h"
+#include "codec/base64.h"
+#include "net/http_client.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct fixture {
+    uv_loop_t loop;
+    struct web_config *web;
+    struct http_client *client;
+    char *folder, *path;
+    int status, passed;
+};
+
+static void passed(void *ctx, struct http_exchange *x)
+{
+    ((struct fixture *)ctx)->passed++;
+    http_reply_text(x, 200, "in");
+}
+
+static void write_file(struct fixture *f, const char *text)
+{
+    assert_ok(gs_file_write_atomic(f->path, 0600, gs_slice_of(text)));
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    char folder[] = "/tmp/gpuscale-web-XXXXXX";
+    uv_loop_init(&f->loop);
+    f->folder = gs_strdup(mkdtemp(folder));
+    f->path = gs_format("%s/web.yml", f->folder);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    http_client_free(f->client);
+    web_config_free(f->web);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
+    unlink(f->path);
+    rmdir(f->folder);
+    free(f->path);
+    free(f->folder);
+    free(f);
+    return 0;
+}
+
+static void load(struct fixture *f, const char *text)
+{
+    write_file(f, text);
+    assert_ok(web_config_load(f->path, &f->web));
+    web_config_guard(f->web, passed, f);
+    f->client = http_client_new_loopback(&f->loop, web_config_handle, f->web, NULL);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    ((struct fixture *)arg)->status = answer->status;
+    gs_error_free(err);
+}
+
+static int ask(struct fixture *f, const char *credentials)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    GS_AUTO_BUF struct gs_buf value = {0};
+    struct http_header headers[2] = {{0}};
+    if (credentials) {
+        gs_buf_add_str(&value, "Basic ");
+        gs_base64_encode(gs_slice_of(credentials), &value);
+        headers[0] = (struct http_header){"Authorization", value.data};
+    }
+    struct http_call call = {.path = "/", .headers = headers};
+    f->status = 0;
+    http_send(f->client, &call, &callbacks, f);
+    for (int i = 0; i < 100 && !f->status; i++)
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    return f->status;
+}
+
+// The hash is of "secret".
+static const char users[] =
+    "basic_auth_users:\n"
+    "  alice: '$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'\n";
+
+static void test_users(void **state)
+{
+    struct fixture *f = *state;
+    load(f, users);
+    assert_int_equal(ask(f, NULL), 401);
+    assert_int_equal(ask(f, "alice:wrong"), 401);
+    assert_int_equal(ask(f, "bob:secret"), 401);
+    assert_int_equal(ask(f, "alice"), 401);
+    assert_int_equal(f->passed, 0);
+    assert_int_equal(ask(f, "alice:secret"), 200);
+    assert_int_equal(ask(f, "alice:secret"), 200);
+    assert_int_equal(ask(f, "alice:secret2"), 401);
+    assert_int_equal(f->passed, 2);
+}
+
+// Guesses are not checked without end, and who is known gets in meanwhile.
+static void test_guessing(void **state)
+{
+    struct fixture *f = *state;
+    load(f, users);
+    assert_int_equal(ask(f, "alice:secret"), 200);
+    for (int i = 0; i < 200; i++) {
+        GS_AUTO_FREE char *guess = gs_format("alice:%d", i);
+        assert_int_equal(ask(f, guess), 401);
+    }
+    assert_int_equal(ask(f, "alice:secret"), 200);
+}
+
+static void test_none(void **state)
+{
+    struct fixture *f = *state;
+    load(f, "# nothing\n");
+    assert_false(web_config_tls(f->web));
+    assert_int_equal(ask(f, NULL), 200);
+}
+
+static void test_wrong_files(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"tls_config: {}\n", "key \"tls_config\" is not known"},
+        {"tls_server_config: {cert: x}\n", "certificate and key are both needed"},
+        {"tls_server_config: {cert: x, key: k, cipher_suites: [a]}\n", "\"cipher_suites\""},
+        {"tls_server_config: {cert: x, key: k, min_version: TLS13}\n", "TLS 1.2 and 1.3"},
+        {"tls_server_config: {cert: x, key: k, client_auth_type: Sometimes}\n", "\"Sometimes\""},
+        {"tls_server_config: {cert: x, key: k, client_ca: z}\n", "without a client_auth_type"},
+        {"tls_server_config: {cert_file: gone.pem, key: k}\n", "gone.pem"},
+        {"basic_auth_users: {alice: secret}\n", "alice: want a bcrypt hash"},
+        {"basic_auth_users: {alice: 5}\n", "alice: want a bcrypt hash"},
+        {"http_server_config: {rate_limit: {}}\n", "\"rate_limit\""},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct web_config *w = NULL;
+        write_file(f, cases[i].text);
+        struct gs_error *err = web_config_load(f->path, &w);
+        if (!err || !strstr(gs_error_message(err), cases[i].error))
+            fail_msg("%s gives: %s", cases[i].text, err ? gs_error_message(err) : "no error");
+        gs_error_free(err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_users, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_guessing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_files, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/config/relabel.h"
+
+#include "base/mem.h"
+
+#include <gnutls/crypto.h>
+
+// --- label builder ---
+
+// Where name is or belongs.
+static size_t place_of(const struct engine_label_builder *b, struct gs_slice name, bool *ret_found)
+{
+    size_t low = 0, high = b->len;
+    *ret_found = false;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        struct gs_slice at = b->items[mid].name;
+        int order = memcmp(at.data, name.data, at.len < name.len ? at.len : name.len);
+        if (!order)
+            order = (at.len > name.len) - (at.len < name.len);
+        if (!order)
+            *ret_found = true;
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct gs_slice keep(struct engine_label_builder *b, struct gs_slice s)
+{
+    return gs_slice_make(gs_arena_strndup(&b->arena, s.data, s.len), s.len);
+}
+
+static void remove_at(struct engine_label_builder *b, size_t i)
+{
+    memmove(&b->items[i], &b->items[i + 1], (b->len - i - 1) * sizeof(*b->items));
+    b->len--;
+}
+
+void engine_labels_set(struct engine_label_builder *b, struct gs_slice name, struct gs_slice value)
+{
+    bool found;
+    size_t i = place_of(b, name, &found);
+    if (!value.len) {
+        if (found)
+            remove_at(b, i);
+        return;
+    }
+    struct gs_slice kept = keep(b, value);
+    if (found) {
+        b->items[i].value = kept;
+        return;
+    }
+    struct metrics_label l = {keep(b, name), kept};
+    gs_grow(&b->items, &b->cap, b->len, sizeof(*b->items));
+    memmove(&b->items[i + 1], &b->items[i], (b->len - i) * sizeof(*b->items));
+    b->items[i] = l;
+    b->len++;
+}
+
+struct gs_slice engine_labels_get(const struct engine_label_builder *b, struct gs_slice name)
+{
+    bool found;
+    size_t i = place_of(b, name, &found);
+    return found ? b->items[i].value : gs_slice_make("", 0);
+}
+
+void engine_labels_clear(struct engine_label_builder *b)
+{
+    gs_arena_clear(&b->arena);
+    b->len = 0;
+}
+
+void engine_labels_finish(struct engine_label_builder *b)
+{
+    gs_arena_finish(&b->arena);
+    free(b->items);
+    *b = (struct engine_label_builder){0};
+}
+
+// --- rules ---
+
+static void join_sources(const struct engine_relabel *r, const struct engine_label_builder *b,
+                         struct gs_buf *ret)
+{
+    for (size_t i = 0; i < r->n_source_labels; i++) {
+        if (i)
+            gs_buf_add_str(ret, r->separator);
+        gs_buf_add_slice(ret, engine_labels_get(b, gs_slice_of(r->source_labels[i])));
+    }
+}
+
+// A name as relabelling may write it: ${1} in a target was replaced already.
+static bool is_label_name(struct gs_slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+              (i && c >= '0' && c <= '9')))
+            return false;
+    }
+    return s.len > 0;
+}
+
+static void replace(const struct engine_relabel *r, struct engine_label_builder *b,
+                    struct gs_slice value)
+{
+    GS_AUTO_BUF struct gs_buf target = {0}, text = {0};
+    if (!tsdb_regex_expand(r->regex, value, gs_slice_of(r->target_label), &target) ||
+        !is_label_name(gs_buf_slice(&target)))
+        return;
+    tsdb_regex_expand(r->regex, value, gs_slice_of(r->replacement), &text);
+    engine_labels_set(b, gs_buf_slice(&target), gs_buf_slice(&text));
+}
+
+// The last 8 bytes of the MD5, as a big-endian number.
+static void hashmod(const struct engine_relabel *r, struct engine_label_builder *b,
+                    struct gs_slice value)
+{
+    unsigned char digest[16] = {0};
+    gnutls_hash_fast(GNUTLS_DIG_MD5, value.data, value.len, digest);
+    uint64_t n = 0;
+    for (int i = 8; i < 16; i++)
+        n = n << 8 | digest[i];
+    GS_AUTO_FREE char *text =
+        gs_format("%llu", (unsigned long long)(r->modulus ? n % r->modulus : 0));
+    engine_labels_set(b, gs_slice_of(r->target_label), gs_slice_of(text));
+}
+
+static void change_case(const struct engine_relabel *r, struct engine_label_builder *b,
+                        struct gs_slice value)
+{
+    bool upper = r->action == RELABEL_UPPERCASE;
+    GS_AUTO_FREE char *text = gs_strndup(value.data, value.len);
+    for (size_t i = 0; i < value.len; i++) {
+        char c = text[i];
+        if (upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z')
+            text[i] = (char)(c ^ 0x20);
+    }
+    engine_labels_set(b, gs_slice_of(r->target_label), gs_slice_make(text, value.len));
+}
+
+static void map_names(const struct engine_relabel *r, struct engine_label_builder *b)
+{
+    size_t n = b->len;
+    GS_AUTO_FREE struct metrics_label *before = gs_alloc_array(n + 1, sizeof(*before));
+    if (n)
+        memcpy(before, b->items, n * sizeof(*before));
+    for (size_t i = 0; i < n; i++) {
+        GS_AUTO_BUF struct gs_buf name = {0};
+        if (tsdb_regex_expand(r->regex, before[i].name, gs_slice_of(r->replacement), &name) &&
+            name.len)
+            engine_labels_set(b, gs_buf_slice(&name), before[i].value);
+    }
+}
+
+static void drop_names(const struct engine_relabel *r, struct engine_label_builder *b)
+{
+    bool dropped = r->action == RELABEL_LABELDROP;
+    for (size_t i = b->len; i-- > 0;)
+        if (tsdb_regex_matches(r->regex, b->items[i].name) == dropped)
+            remove_at(b, i);
+}
+
+static bool apply(const struct engine_relabel *r, struct engine_label_builder *b)
+{
+    GS_AUTO_BUF struct gs_buf source = {0};
+    join_sources(r, b, &source);
+    struct gs_slice value = source.data ? gs_buf_slice(&source) : gs_slice_make("", 0);
+    switch (r->action) {
+    case RELABEL_REPLACE:
+        replace(r, b, value);
+        break;
+    case RELABEL_KEEP:
+        return tsdb_regex_matches(r->regex, value);
+    case RELABEL_DROP:
+        return !tsdb_regex_matches(r->regex, value);
+    case RELABEL_KEEPEQUAL:
+        return gs_slice_eq(engine_labels_get(b, gs_slice_of(r->target_label)), value);
+    case RELABEL_DROPEQUAL:
+        return !gs_slice_eq(engine_labels_get(b, gs_slice_of(r->target_label)), value);
+    case RELABEL_HASHMOD:
+        hashmod(r, b, value);
+        break;
+    case RELABEL_LABELMAP:
+        map_names(r, b);
+        break;
+    case RELABEL_LABELDROP:
+    case RELABEL_LABELKEEP:
+        drop_names(r, b);
+        break;
+    case RELABEL_LOWERCASE:
+    case RELABEL_UPPERCASE:
+        change_case(r, b, value);
+        break;
+    }
+    return true;
+}
+
+bool engine_relabel(const struct engine_relabels *r, struct engine_label_builder *b)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (!apply(&r->items[i], b))
+            return false;
+    return true;
+}

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of the last good scrape are kept in their order as (hash, length, slot). A line at its
+// place costs a comparison; one that moved, a look into a table made when the first line differs;
+// one that is new, labels, relabelling and the store's index.
+#include "engine/scrape/ingest.h"
+
+#include "base/mem.h"
+#include "engine/scrape/sample_labels.h"
+#include "metrics/hash.h"
+
+#define MAX_SAMPLES  ((size_t)2000000) // of one scrape
+#define MAX_LINE     ((size_t)1 << 20)
+#define MAX_LABELS   ((size_t)1024)
+#define MAX_AHEAD_MS INT64_C(600000) // of a sample's own timestamp, as in Prometheus
+
+enum kind {
+    LINE_NEW,     // to be resolved
+    LINE_SLOT,    // a slot of the group
+    LINE_TIMED,   // a series with own timestamps: its number
+    LINE_DROPPED, // by metric_relabel_configs
+};
+
+struct line {
+    uint64_t hash;
+    uint32_t len : 30;
+    uint32_t kind : 2;
+    uint32_t at; // slot or series
+};
+
+struct lines {
+    struct line *items;
+    size_t n, cap;
+};
+
+enum report { REPORT_UP, REPORT_DURATION, REPORT_SCRAPED, REPORT_POST, REPORT_ADDED, N_REPORTS };
+
+static const char *const report_names[N_REPORTS] = {
+    [REPORT_UP] = "up",
+    [REPORT_DURATION] = "scrape_duration_seconds",
+    [REPORT_SCRAPED] = "scrape_samples_scraped",
+    [REPORT_POST] = "scrape_samples_post_metric_relabeling",
+    [REPORT_ADDED] = "scrape_series_added",
+};
+
+struct timed_sample {
+    tsdb_ref ref;
+    int64_t t_ms;
+    double value;
+};
+
+struct scrape_ingest {
+    struct tsdb *db;
+    const struct engine_scrape_config *cfg;
+    struct gs_arena arena; // of target
+    struct sample_target target;
+    struct tsdb_group *group;
+    struct metrics_reader *reader;
+    struct engine_label_builder builder;
+    struct scrape_metadata *metadata;
+    struct lines metadata_lines; // hashes of the # lines, in their order
+    size_t metadata_at;
+    struct lines lines; // of the last good scrape
+    uint32_t report_slots[N_REPORTS];
+    bool reports_known;
+    uint64_t epoch, generation; // of the group and the store, when the last scrape ended
+    int64_t last_ms;
+    struct scrape_ingest_counts counts;
+};
+
+// A scrape under way.
+struct pass {
+    struct scrape_ingest *in;
+    int64_t t_ms;
+    size_t pos;         // where the next line is expected in the old lines
+    bool differs;       // then `fresh` has the lines so far and `table` finds the old ones
+    struct lines fresh; // lines of this scrape
+    uint32_t *table;    // index + 1: below lines.n in the old ones, else in fresh
+    size_t table_cap;
+    struct timed_sample *timed;
+    size_t n_timed, timed_cap;
+    size_t scraped, post, added, put;
+    bool limit;
+};
+
+static void push_line(struct lines *l, struct line item)
+{
+    gs_grow(&l->items, &l->cap, l->n, sizeof(*l->items));
+    l->items[l->n++] = item;
+}
+
+// --- metadata ---
+
+// The # lines rarely change: only those with another hash than at their place are looked at.
+static void on_metadata(void *arg, const struct metrics_metadata *m)
+{
+    struct scrape_ingest *in = arg;
+    struct gs_slice last = m->help.data   ? m->help
+                           : m->unit.data ? m->unit
+                                          : gs_slice_of(m->type_name);
+    uint64_t hash =
+        metrics_hash(last.data, last.len, metrics_hash(m->family.data, m->family.len, 0));
+    size_t i = in->metadata_at++;
+    if (i < in->metadata_lines.n && in->metadata_lines.items[i].hash == hash)
+        return;
+    scrape_metadata_set(in->metadata, m);
+    if (i < in->metadata_lines.n)
+        in->metadata_lines.items[i].hash = hash;
+    else
+        push_line(&in->metadata_lines, (struct line){.hash = hash});
+}
+
+// --- life ---
+
+struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scrape_config *cfg,
+                                        const struct metrics_label *target_labels, size_t n)
+{
+    struct scrape_ingest *in = gs_alloc(sizeof(*in));
+    in->db = db;
+    in->cfg = cfg;
+    in->target.items = gs_alloc_array(n ? n : 1, sizeof(*in->target.items));
+    in->target.n = n;
+    for (size_t i = 0; i < n; i++) {
+        struct gs_slice name = target_labels[i].name, value = target_labels[i].value;
+        in->target.items[i].name =
+            gs_slice_make(gs_arena_strndup(&in->arena, name.data, name.len), name.len);
+        in->target.items[i].value =
+            gs_slice_make(gs_arena_strndup(&in->arena, value.data, value.len), value.len);
+    }
+    in->group = tsdb_group_new(db);
+    in->reader = metrics_reader_new();
+    in->metadata = scrape_metadata_new();
+    in->last_ms = INT64_MIN;
+    metrics_reader_on_metadata(in->reader, on_metadata, in);
+    return in;
+}
+
+void scrape_ingest_free(struct scrape_ingest *in)
+{
+    if (!in)
+        return;
+    tsdb_group_free(in->group);
+    metrics_reader_free(in->reader);
+    scrape_metadata_free(in->metadata);
+    engine_labels_finish(&in->builder);
+    gs_arena_finish(&in->arena);
+    free(in->target.items);
+    free(in->metadata_lines.items);
+    free(in->lines.items);
+    free(in);
+}
+
+static void forget(struct scrape_ingest *in, bool only_timed)
+{
+    for (size_t i = 0; i < in->lines.n; i++)
+        if (!only_timed || in->lines.items[i].kind == LINE_TIMED)
+            in->lines.items[i].kind = LINE_NEW;
+}
+
+void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg)
+{
+    in->cfg = cfg;
+    forget(in, false);
+}
+
+// --- the table of lines, for scrapes that are not like the last one ---
+
+static struct line *line_at(struct pass *p, uint32_t i)
+{
+    struct lines *old = &p->in->lines;
+    return i < old->n ? &old->items[i] : &p->fresh.items[i - old->n];
+}
+
+static void table_put(struct pass *p, uint32_t i)
+{
+    size_t mask = p->table_cap - 1, at = line_at(p, i)->hash & mask;
+    while (p->table[at])
+        at = (at + 1) & mask;
+    p->table[at] = i + 1;
+}
+
+static void table_build(struct pass *p, size_t n)
+{
+    free(p->table);
+    p->table_cap = 64;
+    while (p->table_cap < n * 2)
+        p->table_cap *= 2;
+    p->table = gs_alloc_array(p->table_cap, sizeof(*p->table));
+    for (size_t i = 0; i < p->in->lines.n + p->fresh.n; i++)
+        table_put(p, (uint32_t)i);
+}
+
+// The index, UINT32_MAX when there is none.
+static uint32_t table_find(struct pass *p, const struct metrics_line *l)
+{
+    size_t mask = p->table_cap - 1;
+    for (size_t at = l->hash & mask; p->table[at]; at = (at + 1) & mask) {
+        const struct line *known = line_at(p, p->table[at] - 1);
+        if (known->hash == l->hash && known->len == l->identity.len)
+            return p->table[at] - 1;
+    }
+    return UINT32_MAX;
+}
+
+static void start_differing(struct pass *p)
+{
+    p->differs = true;
+    for (size_t i = 0; i < p->pos; i++)
+        push_line(&p->fresh, p->in->lines.items[i]);
+    table_build(p, p->in->lines.n * 2);
+}
+
+// --- one line ---
+
+static bool over_limit(const struct pass *p)
+{
+    return p->in->cfg->sample_limit && p->post >= p->in->cfg->sample_limit;
+}
+
+// Labels, relabelling, the store. When the store is at its series limit the line stays new.
+static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bool timed,
+                                struct line *k)
+{
+    struct scrape_ingest *in = p->in;
+    const struct metrics_label *labels;
+    size_t n;
+    struct gs_error *err = metrics_reader_labels(in->reader, l, &labels, &n);
+    if (err)
+        return err;
+    struct engine_label_builder *b = &in->builder;
+    sample_labels_merge(&in->target, in->cfg->honor_labels, labels, n, b);
+    if (!engine_relabel(&in->cfg->metric_relabel, b) || !b->len) {
+        k->kind = LINE_DROPPED;
+        return NULL;
+    }
+    err = sample_labels_check(in->cfg, b);
+    if (err || over_limit(p))
+        return err;
+    err = timed ? tsdb_series_get(in->db, b->items, b->len, &k->at)
+                : tsdb_group_slot(in->group, b->items, b->len, &k->at);
+    if (err && gs_error_code(err) != GS_ELIMIT)
+        return err;
+    if (!err)
+        k->kind = timed ? LINE_TIMED : LINE_SLOT;
+    gs_error_free(err);
+    return NULL;
+}
+
+static void add_timed(struct pass *p, const struct metrics_line *l, const struct line *k)
+{
+    if (l->timestamp_ms > p->t_ms + MAX_AHEAD_MS) {
+        p->in->counts.out_of_order++;
+        return;
+    }
+    gs_grow(&p->timed, &p->timed_cap, p->n_timed, sizeof(*p->timed));
+    p->timed[p->n_timed++] = (struct timed_sample){k->at, l->timestamp_ms, l->value};
+}
+
+static struct gs_error *take(struct pass *p, const struct metrics_line *l, struct line *k,
+                             bool unknown)
+{
+    bool timed = l->has_timestamp && p->in->cfg->honor_timestamps;
+    bool fits = k->kind == (timed ? LINE_TIMED : LINE_SLOT) || k->kind == LINE_DROPPED;
+    p->scraped++;
+    if (!fits) {
+        struct gs_error *err = resolve(p, l, timed, k);
+        if (err)
+            return err;
+    }
+    if (k->kind == LINE_DROPPED)
+        return NULL;
+    bool over = over_limit(p);
+    p->limit = p->limit || over;
+    p->post++;
+    if (over || k->kind == LINE_NEW)
+        return NULL;
+    p->added += unknown;
+    if (timed)
+        add_timed(p, l, k);
+    else if (tsdb_group_put(p->in->group, k->at, l->value))
+        p->put++;
+    else
+        p->in->counts.duplicates++;
+    return NULL;
+}
+
+static struct gs_error *take_other(struct pass *p, const struct metrics_line *l)
+{
+    struct lines *old = &p->in->lines;
+    if (!p->differs)
+        start_differing(p);
+    uint32_t found = table_find(p, l);
+    struct line k = {.hash = l->hash, .len = (uint32_t)l->identity.len};
+    if (found != UINT32_MAX)
+        k = *line_at(p, found);
+    if (found < old->n)
+        p->pos = found + 1;
+    struct gs_error *err = take(p, l, &k, found == UINT32_MAX);
+    if (err)
+        return err;
+    push_line(&p->fresh, k);
+    if (found != UINT32_MAX)
+        *line_at(p, found) = k;
+    else if ((old->n + p->fresh.n) * 2 > p->table_cap)
+        table_build(p, (old->n + p->fresh.n) * 2);
+    else
+        table_put(p, (uint32_t)(old->n + p->fresh.n - 1));
+    return NULL;
+}
+
+static struct gs_error *take_line(struct pass *p, const struct metrics_line *l)
+{
+    struct lines *old = &p->in->lines;
+    struct line *k = p->pos < old->n ? &old->items[p->pos] : NULL;
+    if (!k || k->hash != l->hash || k->len != l->identity.len)
+        return take_other(p, l);
+    p->pos++;
+    struct gs_error *err = take(p, l, k, false);
+    if (!err && p->differs)
+        push_line(&p->fresh, *k);
+    return err;
+}
+
+static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum metrics_format format)
+{
+    static const struct metrics_limits limits = {
+        .max_line = MAX_LINE, .max_labels = MAX_LABELS, .max_samples = MAX_SAMPLES};
+    struct scrape_ingest *in = p->in;
+    metrics_reader_start(in->reader, body, format, &limits);
+    in->metadata_at = 0;
+    for (;;) {
+        struct metrics_line l;
+        bool more;
+        if (p->pos < in->lines.n)
+            metrics_reader_expect(in->reader, in->lines.items[p->pos].hash,
+                                  in->lines.items[p->pos].len);
+        struct gs_error *err = metrics_reader_next(in->reader, &l, &more);
+        if (!err && !more)
+            break;
+        if (!err)
+            err = take_line(p, &l);
+        if (err)
+            return err;
+    }
+    if (p->limit)
+        return gs_error_new(GS_ELIMIT, "sample limit exceeded");
+    return NULL;
+}
+
+// --- a scrape ---
+
+// The series about the scrape, as the last of the pass: what the target exposes under the same name
+// and labels comes first, as in Prometheus.
+static void find_reports(struct scrape_ingest *in)
+{
+    in->reports_known = true;
+    for (int i = 0; i < N_REPORTS; i++) {
+        struct metrics_label name = {GS_SLICE("__name__"), gs_slice_of(report_names[i])};
+        sample_labels_merge(&in->target, false, &name, 1, &in->builder);
+        struct gs_error *err =
+            tsdb_group_slot(in->group, in->builder.items, in->builder.len, &in->report_slots[i]);
+        in->reports_known = in->reports_known && !err;
+        gs_error_free(err); // the series limit: tried again with the next scrape
+    }
+}
+
+static void put_reports(struct scrape_ingest *in, const double values[N_REPORTS])
+{
+    if (!in->reports_known || tsdb_group_epoch(in->group) != in->epoch)
+        find_reports(in);
+    for (int i = 0; in->reports_known && i < N_REPORTS; i++)
+        if (!tsdb_group_put(in->group, in->report_slots[i], values[i]))
+            in->counts.duplicates++;
+}
+
+static void commit(struct scrape_ingest *in, int64_t t_ms, double up, double duration_s,
+                   size_t expected)
+{
+    const double values[N_REPORTS] = {
+        [REPORT_UP] = up,
+        [REPORT_DURATION] = duration_s,
+        [REPORT_SCRAPED] = (double)in->counts.scraped,
+        [REPORT_POST] = (double)in->counts.post_relabeling,
+        [REPORT_ADDED] = (double)in->counts.series_added,
+    };
+    size_t added, fresh;
+    put_reports(in, values);
+    tsdb_group_commit(in->group, &added, &fresh);
+    if (added < expected)
+        in->counts.out_of_order += expected - added;
+    in->last_ms = t_ms;
+}
+
+static void append_timed(struct pass *p)
+{
+    struct scrape_ingest *in = p->in;
+    for (size_t i = 0; i < p->n_timed; i++) {
+        const struct timed_sample *s = &p->timed[i];
+        struct gs_error *err = tsdb_append_ref(in->db, s->ref, s->t_ms, s->value);
+        if (err && gs_error_code(err) == GS_EEXIST)
+            in->counts.duplicates++;
+        else if (err)
+            in->counts.out_of_order++;
+        gs_error_free(err);
+    }
+}
+
+static void keep_lines(struct pass *p)
+{
+    struct scrape_ingest *in = p->in;
+    if (p->differs) {
+        free(in->lines.items);
+        in->lines = p->fresh;
+        p->fresh = (struct lines){0};
+    } else {
+        in->lines.n = p->pos; // lines at the end are gone
+    }
+    in->counts.known = in->lines.n;
+}
+
+static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char *content_type)
+{
+    enum metrics_format format;
+    struct gs_error *err = metrics_format_of(content_type, &format);
+    if (err || !body.len)
+        return err;
+    if (tsdb_group_epoch(p->in->group) != p->in->epoch)
+        forget(p->in, false);
+    else if (tsdb_generation(p->in->db) != p->in->generation)
+        forget(p->in, true); // numbers of series may be others' now
+    err = read_body(p, body, format);
+    if (!err)
+        keep_lines(p);
+    return err;
+}
+
+static void pass_finish(struct pass *p)
+{
+    free(p->fresh.items);
+    free(p->table);
+    free(p->timed);
+}
+
+struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
+                                    const char *content_type, int64_t t_ms, double duration_s)
+{
+    struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    if (err)
+        return err;
+    struct pass p = {.in = in, .t_ms = t_ms};
+    err = scrape(&p, body, content_type);
+    in->counts.scraped = p.scraped;
+    in->counts.post_relabeling = p.post;
+    in->counts.series_added = p.added;
+    if (err) {
+        in->counts.limit_failures += gs_error_code(err) == GS_ELIMIT;
+        tsdb_group_rollback(in->group);
+        GS_AUTO_ERROR struct gs_error *again = tsdb_group_begin(in->group, t_ms);
+        if (!again)
+            commit(in, t_ms, 0, duration_s, 0);
+    } else {
+        commit(in, t_ms, 1, duration_s, p.put);
+        append_timed(&p);
+    }
+    pass_finish(&p);
+    in->epoch = tsdb_group_epoch(in->group);
+    in->generation = tsdb_generation(in->db);
+    return err;
+}
+
+void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duration_s)
+{
+    GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    if (err)
+        return;
+    in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
+    commit(in, t_ms, 0, duration_s, 0);
+}
+
+void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
+{
+    // Within the same millisecond as a scrape the marker would not be newer than its samples.
+    if (t_ms <= in->last_ms)
+        t_ms = in->last_ms + 1;
+    GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    if (err)
+        return;
+    size_t added, fresh;
+    tsdb_group_commit(in->group, &added, &fresh);
+    in->last_ms = t_ms;
+}
+
+void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret)
+{
+    *ret = in->counts;
+}
+
+const struct scrape_metadata *scrape_ingest_metadata(const struct scrape_ingest *in)
+{
+    return in->metadata;
+}

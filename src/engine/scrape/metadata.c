@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scrape/metadata.h"
+
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#define MAX_FAMILIES ((size_t)20000)
+
+struct family {
+    const char *type_name; // static
+    enum metrics_type type;
+    char *help, *unit;
+};
+
+struct scrape_metadata {
+    struct gs_hmap *families; // name -> struct family
+};
+
+static void family_free(void *p)
+{
+    struct family *f = p;
+    free(f->help);
+    free(f->unit);
+    free(f);
+}
+
+struct scrape_metadata *scrape_metadata_new(void)
+{
+    struct scrape_metadata *m = gs_alloc(sizeof(*m));
+    m->families = gs_hmap_new(family_free);
+    return m;
+}
+
+void scrape_metadata_free(struct scrape_metadata *m)
+{
+    if (!m)
+        return;
+    gs_hmap_free(m->families);
+    free(m);
+}
+
+static char *unescape(struct gs_slice raw)
+{
+    char *out = gs_alloc(raw.len + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < raw.len; i++) {
+        char c = raw.data[i], next = i + 1 < raw.len ? raw.data[i + 1] : '\0';
+        bool known = c == '\\' && (next == '\\' || next == 'n' || next == '"');
+        out[n++] = !known ? c : next == 'n' ? '\n' : next;
+        i += known;
+    }
+    return out;
+}
+
+void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadata *part)
+{
+    struct family *f = gs_hmap_get(m->families, part->family);
+    if (!f) {
+        if (gs_hmap_len(m->families) >= MAX_FAMILIES)
+            gs_hmap_clear(m->families);
+        f = gs_alloc(sizeof(*f));
+        f->type_name = "unknown";
+        gs_hmap_put(m->families, part->family, f);
+    }
+    if (part->type_name) {
+        f->type_name = part->type_name;
+        f->type = part->type;
+    }
+    if (part->help.data) {
+        free(f->help);
+        f->help = unescape(part->help);
+    }
+    if (part->unit.data) {
+        free(f->unit);
+        f->unit = gs_slice_dup(part->unit);
+    }
+}
+
+void scrape_metadata_each(const struct scrape_metadata *m,
+                          void (*fn)(void *arg, const struct metrics_metadata *m), void *arg)
+{
+    size_t pos = 0;
+    struct gs_slice name;
+    void *value;
+    while (gs_hmap_next(m->families, &pos, &name, &value)) {
+        const struct family *f = value;
+        struct metrics_metadata out = {.family = name,
+                                       .help = gs_slice_of(f->help ? f->help : ""),
+                                       .unit = gs_slice_of(f->unit ? f->unit : ""),
+                                       .type = f->type,
+                                       .type_name = f->type_name};
+        fn(arg, &out);
+    }
+}
+
+size_t scrape_metadata_len(const struct scrape_metadata *m)
+{
+    return gs_hmap_len(m->families);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scrape/sample_labels.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+static const struct metrics_label *find(const struct metrics_label *items, size_t n,
+                                        struct gs_slice name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (gs_slice_eq(items[i].name, name))
+            return &items[i];
+    return NULL;
+}
+
+// "exported_" in front until nothing else has the name.
+static void set_exported(struct engine_label_builder *b, const struct metrics_label *l)
+{
+    GS_AUTO_FREE char *name = gs_format("exported_" GS_SLICE_FMT, GS_SLICE_ARG(l->name));
+    while (engine_labels_get(b, gs_slice_of(name)).len) {
+        char *longer = gs_format("exported_%s", name);
+        free(name);
+        name = longer;
+    }
+    engine_labels_set(b, gs_slice_of(name), l->value);
+}
+
+static int by_name_length(const void *a, const void *b)
+{
+    const struct metrics_label *x = *(const struct metrics_label *const *)a;
+    const struct metrics_label *y = *(const struct metrics_label *const *)b;
+    if (x->name.len != y->name.len)
+        return x->name.len < y->name.len ? -1 : 1;
+    return memcmp(x->name.data, y->name.data, x->name.len);
+}
+
+void sample_labels_merge(const struct sample_target *target, bool honor_labels,
+                         const struct metrics_label *scraped, size_t n,
+                         struct engine_label_builder *b)
+{
+    engine_labels_clear(b);
+    for (size_t i = 0; i < n; i++)
+        if (scraped[i].value.len)
+            engine_labels_set(b, scraped[i].name, scraped[i].value);
+    GS_AUTO_FREE const struct metrics_label **conflicts =
+        gs_alloc_array(target->n + 1, sizeof(struct metrics_label *));
+    size_t n_conflicts = 0;
+    for (size_t i = 0; i < target->n; i++) {
+        const struct metrics_label *t = &target->items[i];
+        const struct metrics_label *own = find(scraped, n, t->name);
+        if (own && honor_labels)
+            continue; // also an empty one: the target wants the label away
+        if (own && own->value.len)
+            conflicts[n_conflicts++] = own;
+        engine_labels_set(b, t->name, t->value);
+    }
+    // The shorter first: "x" takes exported_x before "exported_x" needs another name.
+    qsort(conflicts, n_conflicts, sizeof(struct metrics_label *), by_name_length);
+    for (size_t i = 0; i < n_conflicts; i++)
+        set_exported(b, conflicts[i]);
+}
+
+static int shown(struct gs_slice s)
+{
+    return (int)(s.len < 50 ? s.len : 50);
+}
+
+struct gs_error *sample_labels_check(const struct engine_scrape_config *cfg,
+                                     const struct engine_label_builder *b)
+{
+    struct gs_slice name = engine_labels_get(b, GS_SLICE("__name__"));
+    if (!name.len)
+        return gs_error_new(GS_EINVAL, "missing metric name (__name__ label)");
+    if (cfg->label_limit && b->len > cfg->label_limit)
+        return gs_error_new(
+            GS_ELIMIT, "label_limit exceeded (metric: %.*s, number of labels: %zu, limit: %zu)",
+            shown(name), name.data, b->len, cfg->label_limit);
+    for (size_t i = 0; i < b->len; i++) {
+        struct gs_slice key = b->items[i].name, value = b->items[i].value;
+        if (cfg->label_name_length_limit && key.len > cfg->label_name_length_limit)
+            return gs_error_new(GS_ELIMIT,
+                                "label_name_length_limit exceeded (metric: %.*s, label name: %.*s, "
+                                "length: %zu, limit: %zu)",
+                                shown(name), name.data, shown(key), key.data, key.len,
+                                cfg->label_name_length_limit);
+        if (cfg->label_value_length_limit && value.len > cfg->label_value_length_limit)
+            return gs_error_new(GS_ELIMIT,
+                                "label_value_length_limit exceeded (metric: %.*s, label name: "
+                                "%.*s, value: \"%.*s\", length: %zu, limit: %zu)",
+                                shown(name), name.data, shown(key), key.data, shown(value),
+                                value.data, value.len, cfg->label_value_length_limit);
+    }
+    return NULL;
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "engine/scrape/ingest.h"
+
+#include "base/mem.h"
+
+static const struct metrics_label target[] = {
+    {GS_SLICE("instance"), GS_SLICE("a:1")},
+    {GS_SLICE("job"), GS_SLICE("j")},
+};
+
+struct world {
+    struct tsdb *db;
+    struct engine_scrape_config cfg;
+    struct scrape_ingest *in;
+};
+
+static struct world start(const struct engine_scrape_config *cfg)
+{
+    struct world w = {.db = tsdb_new(NULL), .cfg = *cfg};
+    return w;
+}
+
+static void open_target(struct world *w)
+{
+    w->in = scrape_ingest_new(w->db, &w->cfg, target, 2);
+}
+
+static void stop(struct world *w)
+{
+    scrape_ingest_free(w->in);
+    tsdb_free(w->db);
+}
+
+static const struct engine_scrape_config plain = {.honor_timestamps = true};
+
+static void text(struct world *w, int64_t t, const char *body)
+{
+    assert_ok(scrape_ingest_text(w->in, gs_slice_of(body), NULL, t, 0.25));
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static char *describe(const struct tsdb *db, tsdb_ref ref, double v)
+{
+    struct gs_buf out = {0};
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    for (size_t i = 0; i < l.n; i++) {
+        gs_buf_add_slice(&out, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
+        gs_buf_add_char(&out, '=');
+        gs_buf_add_slice(&out, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
+        gs_buf_add_char(&out, ',');
+    }
+    gs_buf_addf(&out, " %g\n", v);
+    return gs_buf_take(&out);
+}
+
+// All series that have a value at t, without those about the scrape; sorted.
+static void expect(struct world *w, int64_t t, const char *expected)
+{
+    struct tsdb_refs refs = {0};
+    assert_ok(tsdb_find(w->db, NULL, 0, 0, INT64_MAX, 0, &refs));
+    GS_AUTO_FREE double *v = gs_alloc_array(refs.len + 1, sizeof(*v));
+    tsdb_latest(w->db, refs.items, refs.len, t, t - 300000, v, NULL);
+    char *lines[64];
+    size_t n = 0;
+    for (size_t i = 0; i < refs.len; i++) {
+        struct gs_slice name = tsdb_series_label(w->db, refs.items[i], "__name__");
+        if (!tsdb_is_stale(v[i]) && !gs_slice_starts(name, "scrape_") &&
+            !gs_slice_eq_str(name, "up"))
+            lines[n++] = describe(w->db, refs.items[i], v[i]);
+    }
+    qsort(lines, n, sizeof(*lines), compare);
+    GS_AUTO_BUF struct gs_buf all = {0};
+    gs_buf_add(&all, "", 0);
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_add_str(&all, lines[i]);
+        free(lines[i]);
+    }
+    assert_string_equal(all.data ? all.data : "", expected);
+    tsdb_refs_finish(&refs);
+}
+
+// The newest value of a series about the scrape at t, and that it has one.
+static double report(struct world *w, const char *name, int64_t t, bool *ret_has)
+{
+    struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    double v;
+    assert_ok(tsdb_find(w->db, &m, 1, 0, INT64_MAX, 0, &refs));
+    assert_int_equal(refs.len, 1);
+    tsdb_latest(w->db, refs.items, 1, t, t - 300000, &v, NULL);
+    tsdb_refs_finish(&refs);
+    *ret_has = !tsdb_is_stale(v);
+    return v;
+}
+
+static void expect_report(struct world *w, int64_t t, double up, double scraped, double post,
+                          double added)
+{
+    bool has;
+    assert_true(report(w, "up", t, &has) == up && has);
+    assert_true(report(w, "scrape_duration_seconds", t, &has) == 0.25 && has);
+    assert_true(report(w, "scrape_samples_scraped", t, &has) == scraped && has);
+    assert_true(report(w, "scrape_samples_post_metric_relabeling", t, &has) == post && has);
+    assert_true(report(w, "scrape_series_added", t, &has) == added && has);
+}
+
+#define T "instance=a:1,job=j,"
+
+static void test_series_come_and_go(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    text(&w, 1000, "a 1\nb{x=\"1\"} 2\nc 3\n");
+    expect(&w, 1000, "__name__=a," T " 1\n__name__=b," T "x=1, 2\n__name__=c," T " 3\n");
+    expect_report(&w, 1000, 1, 3, 3, 3);
+    text(&w, 2000, "a 4\nb{x=\"1\"} 5\nc 6\n");
+    expect(&w, 2000, "__name__=a," T " 4\n__name__=b," T "x=1, 5\n__name__=c," T " 6\n");
+    expect_report(&w, 2000, 1, 3, 3, 0);
+    text(&w, 3000, "c 7\nd 8\na 9\n");
+    expect(&w, 3000, "__name__=a," T " 9\n__name__=c," T " 7\n__name__=d," T " 8\n");
+    expect_report(&w, 3000, 1, 3, 3, 1);
+    text(&w, 4000, "c 7\n");
+    expect(&w, 4000, "__name__=c," T " 7\n");
+    text(&w, 5000, "b{x=\"1\"} 1\nc 2\na 3\n");
+    expect(&w, 5000, "__name__=a," T " 3\n__name__=b," T "x=1, 1\n__name__=c," T " 2\n");
+    expect_report(&w, 5000, 1, 3, 3, 2);
+    text(&w, 6000, "");
+    expect(&w, 6000, "");
+    expect_report(&w, 6000, 1, 0, 0, 0);
+    text(&w, 7000, "a 3\n");
+    expect_report(&w, 7000, 1, 1, 1, 0);
+    stop(&w);
+}
+
+static void test_failures_end_all(void **state)
+{
+    struct world w = start(&plain);
+    bool has;
+    open_target(&w);
+    text(&w, 1000, "a 1\n");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a 2\nb 3\nc\n"), NULL, 2000, 0.25), GS_EINVAL,
+                 "line 3, column 2");
+    expect(&w, 2000, "");
+    expect_report(&w, 2000, 0, 2, 2, 1);
+    text(&w, 3000, "a 3\n");
+    expect(&w, 3000, "__name__=a," T " 3\n");
+    expect_report(&w, 3000, 1, 1, 1, 0);
+    scrape_ingest_failed(w.in, 4000, 0.25);
+    expect(&w, 4000, "");
+    expect_report(&w, 4000, 0, 0, 0, 0);
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a 3\n"), "text/html", 5000, 0.25), GS_EPROTO,
+                 "text/html");
+    expect_report(&w, 5000, 0, 0, 0, 0);
+    text(&w, 6000, "a 5\n");
+    scrape_ingest_end(w.in, 6000);
+    expect(&w, 6001, "");
+    report(&w, "up", 6001, &has);
+    assert_false(has);
+    stop(&w);
+}
+
+static void test_conflicting_labels(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    text(&w, 1000, "a{job=\"x\",exported_job=\"y\",exported_exported_job=\"z\",e=\"\"} 1\n");
+    expect(&w, 1000,
+           "__name__=a,exported_exported_exported_job=x,exported_exported_job=z,exported_job=y," T
+           " 1\n");
+    stop(&w);
+    struct engine_scrape_config honor = plain;
+    honor.honor_labels = true;
+    w = start(&honor);
+    open_target(&w);
+    text(&w, 1000, "a{job=\"x\"} 1\nb{job=\"\"} 2\n");
+    expect(&w, 1000, "__name__=a,instance=a:1,job=x, 1\n__name__=b,instance=a:1, 2\n");
+    stop(&w);
+}
+
+static void test_own_timestamps(void **state)
+{
+    struct world w = start(&plain);
+    struct scrape_ingest_counts counts;
+    open_target(&w);
+    text(&w, 10000, "a 1 9000\nb 2\n");
+    text(&w, 11000, "a 1 9000\nb 2\n");
+    text(&w, 12000, "a 5 8000\nb 2\n");
+    text(&w, 13000, "a 7 9500\nb 2\n");
+    expect(&w, 9000, "__name__=a," T " 1\n");
+    text(&w, 14000, "b 2\n");
+    expect(&w, 14000, "__name__=a," T " 7\n__name__=b," T " 2\n"); // no marker
+    scrape_ingest_counts(w.in, &counts);
+    assert_int_equal(counts.out_of_order, 1);
+    stop(&w);
+    struct engine_scrape_config ignore = {0};
+    w = start(&ignore);
+    open_target(&w);
+    text(&w, 10000, "a 1 9000\n");
+    expect(&w, 9999, "");
+    expect(&w, 10000, "__name__=a," T " 1\n");
+    stop(&w);
+}
+
+static void test_duplicates_are_counted(void **state)
+{
+    struct world w = start(&plain);
+    struct scrape_ingest_counts counts;
+    open_target(&w);
+    text(&w, 1000, "a 1\na 2\nb 1\n");
+    text(&w, 2000, "a 3\na 4\nb 1\n");
+    expect(&w, 2000, "__name__=a," T " 3\n__name__=b," T " 1\n");
+    expect_report(&w, 2000, 1, 3, 3, 0);
+    scrape_ingest_counts(w.in, &counts);
+    assert_int_equal(counts.duplicates, 2);
+    stop(&w);
+}
+
+static void test_limits(void **state)
+{
+    struct engine_scrape_config cfg = plain;
+    cfg.sample_limit = 2;
+    struct world w = start(&cfg);
+    open_target(&w);
+    text(&w, 1000, "a 1\nb 2\n");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a 1\nb 2\nc 3\nd 4\n"), NULL, 2000, 0.25),
+                 GS_ELIMIT, "sample limit exceeded");
+    expect(&w, 2000, "");
+    expect_report(&w, 2000, 0, 4, 4, 0);
+    stop(&w);
+    cfg = plain;
+    cfg.label_limit = 4;
+    cfg.label_name_length_limit = 10;
+    cfg.label_value_length_limit = 5;
+    w = start(&cfg);
+    open_target(&w);
+    text(&w, 1000, "a{x=\"12345\"} 1\n");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a{x=\"1\",y=\"2\"} 1\n"), NULL, 2000, 0.25),
+                 GS_ELIMIT, "label_limit exceeded (metric: a, number of labels: 5, limit: 4)");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a{xxxxxxxxxxx=\"1\"} 1\n"), NULL, 3000, 0.25),
+                 GS_ELIMIT, "label_name_length_limit exceeded");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a{x=\"123456\"} 1\n"), NULL, 4000, 0.25),
+                 GS_ELIMIT, "label_value_length_limit exceeded");
+    stop(&w);
+}
+
+static void test_metric_relabelling(void **state)
+{
+    static const char *const name[] = {"__name__"};
+    struct tsdb_regex *drop, *all;
+    assert_ok(tsdb_regex_new(GS_SLICE("go_.*"), &drop));
+    assert_ok(tsdb_regex_new(GS_SLICE("(.*)"), &all));
+    const struct engine_relabel rules[] = {
+        {.source_labels = name,
+         .n_source_labels = 1,
+         .separator = ";",
+         .regex = drop,
+         .action = RELABEL_DROP},
+        {.source_labels = name,
+         .n_source_labels = 1,
+         .separator = ";",
+         .regex = all,
+         .target_label = "was",
+         .replacement = "x_$1",
+         .action = RELABEL_REPLACE},
+    };
+    struct engine_scrape_config cfg = plain;
+    cfg.metric_relabel = (struct engine_relabels){rules, 2};
+    struct world w = start(&cfg);
+    open_target(&w);
+    for (int64_t t = 1000; t <= 3000; t += 1000) {
+        text(&w, t, "go_a 1\na 2\ngo_b 1\n");
+        expect(&w, t, "__name__=a," T "was=x_a, 2\n");
+        expect_report(&w, t, 1, 3, 1, t == 1000);
+    }
+    w.cfg.metric_relabel.n = 1;
+    scrape_ingest_reconfigure(w.in, &w.cfg);
+    text(&w, 4000, "go_a 1\na 2\ngo_b 1\n");
+    expect(&w, 4000, "__name__=a," T " 2\n");
+    expect_report(&w, 4000, 1, 3, 1, 0);
+    stop(&w);
+    tsdb_regex_free(drop);
+    tsdb_regex_free(all);
+}
+
+static void note(void *arg, const struct metrics_metadata *m)
+{
+    gs_buf_addf(arg, "%.*s|%s|%.*s\n", GS_SLICE_ARG(m->family), m->type_name,
+                GS_SLICE_ARG(m->help));
+}
+
+static void test_metadata_is_kept(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    text(&w, 1000, "# HELP a one\\ntwo\n# TYPE a gauge\na 1\n");
+    text(&w, 2000, "# HELP a three\n# TYPE a gauge\na 1\n");
+    GS_AUTO_BUF struct gs_buf out = {0};
+    scrape_metadata_each(scrape_ingest_metadata(w.in), note, &out);
+    assert_string_equal(out.data, "a|gauge|three\n");
+    stop(&w);
+}
+
+// Against a model: random subsets in random order, each scrape's series are exactly those written.
+static void test_random_scrapes(void **state)
+{
+    struct world w = start(&plain);
+    uint32_t seed = 12345;
+    open_target(&w);
+    for (int64_t t = 1000; t < 200000; t += 1000) {
+        GS_AUTO_BUF struct gs_buf body = {0}, want = {0};
+        gs_buf_add(&want, "", 0);
+        gs_buf_add(&body, "", 0);
+        bool has[26] = {0};
+        for (int i = 0; i < 26; i++) {
+            seed = seed * 1664525 + 1013904223;
+            int c = seed % 4 == 0 ? (int)(seed >> 8) % 26 : i;
+            if ((seed >> 16) % 3 == 0 || has[c])
+                continue;
+            has[c] = true;
+            gs_buf_addf(&body, "%c{x=\"%d\"} %lld\n", 'a' + c, c, (long long)(t + c));
+        }
+        for (int i = 0; i < 26; i++)
+            if (has[i])
+                gs_buf_addf(&want, "__name__=%c," T "x=%d, %g\n", 'a' + i, i, (double)(t + i));
+        text(&w, t, body.data ? body.data : "");
+        expect(&w, t, want.data ? want.data : "");
+    }
+    stop(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_series_come_and_go),     cmocka_unit_test(test_failures_end_all),
+        cmocka_unit_test(test_conflicting_labels),     cmocka_unit_test(test_own_timestamps),
+        cmocka_unit_test(test_duplicates_are_counted), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_metric_relabelling),     cmocka_unit_test(test_metadata_is_kept),
+        cmocka_unit_test(test_random_scrapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -83,9 +83,11 @@ struct promql_node {
     enum promql_kind kind;
     enum promql_type type;
     uint32_t start, end; // bytes in the text
+    uint32_t height;     // of the chain of operators and subqueries below; bounded by the parser
     // True when no part depends on the evaluation time of a step (only literals, and selectors and
     // subqueries with an @): evaluated once for all steps.
     bool step_invariant;
+    bool is_duration; // PROMQL_NUMBER: was written as a duration (5m), in seconds
     union {
         double number;
         struct gs_slice string; // unescaped, NUL-terminated

@@ -26,6 +26,14 @@ struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol);
 // A copy of the set with one label set (value TSDB_SYMBOL_EMPTY: taken out), sorted.
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret);
-// "vector cannot contain metrics with the same labelset" when two series with equal labels (after
-// drop_name) have a value at the same step; merges those that do not.
+// "vector cannot contain metrics with the same labelset" when two series have equal labels.
 struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m);
+// A range function over call's range argument, with call's scalar arguments.
+struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
+                                    const struct promql_node *call, struct promql_matrix *ret);
+// As promql_eval_node of an instant selector, with the time of each sample in seconds as its value.
+struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
+                                          const struct promql_node *selector,
+                                          struct promql_matrix *ret);
+// Takes the metric names off; then as promql_eval_check_unique.
+struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m);

@@ -28,9 +28,6 @@ struct promql_series {
     // by promql_text(). Equal texts have equal symbols within a query.
     struct tsdb_labels labels;
     double *v; // n_steps columns
-    // As in Prometheus 3 the metric name is dropped at the end of the evaluation: the label is
-    // still there meanwhile, unless something made it go.
-    bool drop_name;
 };
 
 // A vector (or, with n 1 and no labels, a scalar) over all steps.

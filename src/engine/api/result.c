@@ -23,12 +23,10 @@ static void add_pair(struct writer *w, bool first, struct gs_slice name, struct 
 }
 
 // More labels than the fast way takes.
-static void add_many_labels(struct writer *w, struct tsdb_labels l, bool drop_name)
+static void add_many_labels(struct writer *w, struct tsdb_labels l)
 {
     bool first = true;
     for (size_t i = 0; i < l.n; i++) {
-        if (drop_name && l.pairs[i].name == TSDB_SYMBOL_NAME)
-            continue;
         add_pair(w, first, promql_text(w->res, l.pairs[i].name),
                  promql_text(w->res, l.pairs[i].value));
         first = false;
@@ -36,17 +34,15 @@ static void add_many_labels(struct writer *w, struct tsdb_labels l, bool drop_na
 }
 
 // Room for all of a series' labels is asked for once.
-static void add_labels(struct writer *w, struct tsdb_labels l, bool drop_name)
+static void add_labels(struct writer *w, struct tsdb_labels l)
 {
     struct gs_slice texts[2 * LABELS_AT_ONCE];
     size_t n = 0, room = 0;
     if (l.n > LABELS_AT_ONCE) {
-        add_many_labels(w, l, drop_name);
+        add_many_labels(w, l);
         return;
     }
     for (size_t i = 0; i < l.n; i++) {
-        if (drop_name && l.pairs[i].name == TSDB_SYMBOL_NAME)
-            continue;
         texts[n] = promql_text(w->res, l.pairs[i].name);
         texts[n + 1] = promql_text(w->res, l.pairs[i].value);
         room += JSON_STRING_SIZE(texts[n].len) + JSON_STRING_SIZE(texts[n + 1].len) + 2;
@@ -66,10 +62,10 @@ static void add_labels(struct writer *w, struct tsdb_labels l, bool drop_name)
     w->out->len += (size_t)(at - start);
 }
 
-static void add_metric(struct writer *w, struct tsdb_labels l, bool drop_name)
+static void add_metric(struct writer *w, struct tsdb_labels l)
 {
     gs_buf_add(w->out, "{\"metric\":{", 11);
-    add_labels(w, l, drop_name);
+    add_labels(w, l);
     gs_buf_add_char(w->out, '}');
 }
 
@@ -118,7 +114,7 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
         }
         if (n++)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, s->labels, s->drop_name);
+        add_metric(w, s->labels);
         add_vector_value(w, s->v[0]);
     }
 }
@@ -145,7 +141,7 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, m->series[i].labels, m->series[i].drop_name);
+        add_metric(w, m->series[i].labels);
         gs_buf_add_str(w->out, ",\"values\":[");
         add_columns(w, &m->series[i]);
         gs_buf_add_str(w->out, "]}");
@@ -161,7 +157,7 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
         const struct promql_raw *s = &res->raw[i];
         if (i)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, s->labels, false);
+        add_metric(w, s->labels);
         gs_buf_add_str(w->out, ",\"values\":[");
         for (size_t k = 0; k < s->n; k++) {
             if (k)

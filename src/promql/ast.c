@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/ast.h"
+
+#include "base/mem.h"
+#include "promql/parser_private.h"
+
+const char *promql_type_name(enum promql_type t)
+{
+    static const char *const names[] = {"none", "scalar", "instant vector", "range vector",
+                                        "string"};
+    return names[t];
+}
+
+const char *promql_op_text(enum promql_op op)
+{
+    static const char *const texts[] = {"+",  "-", "*", "/",  "%",  "^",   "atan2", "==",
+                                        "!=", "<", ">", "<=", ">=", "and", "or",    "unless"};
+    return texts[op];
+}
+
+const char *promql_agg_name(enum promql_agg a)
+{
+    static const char *const names[] = {"sum",  "avg",     "count",        "min",
+                                        "max",  "group",   "stddev",       "stdvar",
+                                        "topk", "bottomk", "count_values", "quantile"};
+    return names[a];
+}
+
+void promql_expr_free(struct promql_expr *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 0; i < e->n_regexes; i++)
+        tsdb_regex_free(e->regexes[i]);
+    free(e->regexes);
+    gs_arena_finish(&e->arena);
+    free(e);
+}
+
+const struct promql_node *promql_expr_root(const struct promql_expr *e)
+{
+    return e->root;
+}
+
+struct gs_slice promql_expr_text(const struct promql_expr *e)
+{
+    return e->text;
+}
+
+void promql_walk(const struct promql_node *n, bool (*fn)(void *arg, const struct promql_node *n),
+                 void *arg)
+{
+    if (!n || !fn(arg, n))
+        return;
+    switch (n->kind) {
+    case PROMQL_SUBQUERY:
+        promql_walk(n->u.subquery.expr, fn, arg);
+        break;
+    case PROMQL_PAREN:
+    case PROMQL_UNARY:
+        promql_walk(n->u.unary.expr, fn, arg);
+        break;
+    case PROMQL_BINARY:
+        promql_walk(n->u.binary.lhs, fn, arg);
+        promql_walk(n->u.binary.rhs, fn, arg);
+        break;
+    case PROMQL_AGGREGATE:
+        promql_walk(n->u.aggregate.expr, fn, arg);
+        promql_walk(n->u.aggregate.param, fn, arg);
+        break;
+    case PROMQL_CALL:
+        for (size_t i = 0; i < n->u.call.n_args; i++)
+            promql_walk(n->u.call.args[i], fn, arg);
+        break;
+    case PROMQL_NUMBER:
+    case PROMQL_STRING_LITERAL:
+    case PROMQL_SELECTOR:
+        break;
+    }
+}

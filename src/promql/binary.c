@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binary operators with a scalar on one side at least; those of two vectors are in match.c.
+#include "promql/eval_private.h"
+
+#include <math.h>
+
+double promql_apply(enum promql_op op, double a, double b, bool *ret_keep)
+{
+    *ret_keep = true;
+    switch (op) {
+    case PROMQL_ADD:
+        return a + b;
+    case PROMQL_SUB:
+        return a - b;
+    case PROMQL_MUL:
+        return a * b;
+    case PROMQL_DIV:
+        return a / b;
+    case PROMQL_MOD:
+        return fmod(a, b);
+    case PROMQL_POW:
+        return pow(a, b);
+    case PROMQL_ATAN2:
+        return atan2(a, b);
+    case PROMQL_EQL:
+        *ret_keep = a == b;
+        break;
+    case PROMQL_NEQ:
+        *ret_keep = a != b;
+        break;
+    case PROMQL_LSS:
+        *ret_keep = a < b;
+        break;
+    case PROMQL_GTR:
+        *ret_keep = a > b;
+        break;
+    case PROMQL_LTE:
+        *ret_keep = a <= b;
+        break;
+    case PROMQL_GTE:
+        *ret_keep = a >= b;
+        break;
+    case PROMQL_AND:
+    case PROMQL_OR:
+    case PROMQL_UNLESS:
+        break;
+    }
+    return a;
+}
+
+static bool is_comparison(enum promql_op op)
+{
+    return op >= PROMQL_EQL && op <= PROMQL_GTE;
+}
+
+static void scalar_scalar(const struct promql_node *n, const double *a, const double *b,
+                          size_t n_steps, double *out)
+{
+    enum promql_op op = n->u.binary.op;
+    for (size_t i = 0; i < n_steps; i++) {
+        bool keep;
+        double v = promql_apply(op, a[i], b[i], &keep);
+        out[i] = is_comparison(op) ? keep : v;
+    }
+}
+
+// The vector's values in place. swapped: the scalar stands on the left.
+static struct gs_error *vector_scalar(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_matrix *m, const double *scalar, bool swapped)
+{
+    enum promql_op op = n->u.binary.op;
+    bool comparison = is_comparison(op), to_bool = n->u.binary.return_bool;
+    for (size_t s = 0; s < m->n; s++) {
+        double *v = m->series[s].v;
+        for (size_t i = 0; i < m->n_steps; i++) {
+            if (promql_absent(v[i]))
+                continue;
+            bool keep;
+            double r =
+                promql_apply(op, swapped ? scalar[i] : v[i], swapped ? v[i] : scalar[i], &keep);
+            if (to_bool)
+                v[i] = keep;
+            else if (!comparison)
+                v[i] = r;
+            else if (!keep)
+                v[i] = promql_absent_value();
+        }
+    }
+    if (comparison)
+        promql_eval_compact(m);
+    return comparison && !to_bool ? NULL : promql_eval_drop_names(ev, m);
+}
+
+struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_node *n,
+                                    struct promql_matrix *ret)
+{
+    struct promql_matrix lhs = {0}, rhs = {0};
+    struct gs_error *err = promql_eval_node(ev, n->u.binary.lhs, &lhs);
+    if (!err)
+        err = promql_eval_node(ev, n->u.binary.rhs, &rhs);
+    if (err)
+        return err;
+    bool left = n->u.binary.lhs->type == PROMQL_VECTOR,
+         right = n->u.binary.rhs->type == PROMQL_VECTOR;
+    lhs.n_steps = rhs.n_steps = ev->steps.n;
+    if (left && right)
+        return n->u.binary.card == PROMQL_MANY_TO_MANY
+                   ? promql_eval_sets(ev, n, &lhs, &rhs, ret)
+                   : promql_eval_vectors(ev, n, &lhs, &rhs, ret);
+    *ret = right ? rhs : lhs;
+    if (left || right)
+        return vector_scalar(ev, n, ret, left ? rhs.series[0].v : lhs.series[0].v, right);
+    scalar_scalar(n, lhs.series[0].v, rhs.series[0].v, ev->steps.n, lhs.series[0].v);
+    return NULL;
+}

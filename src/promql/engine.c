@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queries from outside: limits, one evaluation, its result.
+#include "promql/eval_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define DEFAULT_LOOKBACK_MS INT64_C(300000)
+#define DEFAULT_STEP_MS     INT64_C(60000)
+#define DEFAULT_MAX_SAMPLES ((size_t)50000000)
+#define DEFAULT_MAX_BYTES   ((size_t)512 << 20)
+#define DEFAULT_TIMEOUT_MS  INT64_C(120000)
+#define DEFAULT_MAX_POINTS  ((size_t)11000)
+
+struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg)
+{
+    struct promql_engine *e = gs_alloc(sizeof(*e));
+    e->db = db;
+    if (cfg)
+        e->cfg = *cfg;
+    struct promql_config *c = &e->cfg;
+    c->lookback_ms = c->lookback_ms ? c->lookback_ms : DEFAULT_LOOKBACK_MS;
+    c->default_step_ms = c->default_step_ms ? c->default_step_ms : DEFAULT_STEP_MS;
+    c->max_samples = c->max_samples ? c->max_samples : DEFAULT_MAX_SAMPLES;
+    c->max_bytes = c->max_bytes ? c->max_bytes : DEFAULT_MAX_BYTES;
+    c->timeout_ms = c->timeout_ms ? c->timeout_ms : DEFAULT_TIMEOUT_MS;
+    c->max_points = c->max_points ? c->max_points : DEFAULT_MAX_POINTS;
+    return e;
+}
+
+void promql_engine_free(struct promql_engine *e)
+{
+    free(e);
+}
+
+static struct promql_eval *eval_new(struct promql_engine *e, const struct promql_expr *x,
+                                    struct promql_steps steps)
+{
+    struct promql_eval *ev = gs_alloc(sizeof(*ev));
+    ev->engine = e;
+    ev->arena.limit = e->cfg.max_bytes;
+    ev->steps = steps;
+    ev->query_start_ms = steps.start_ms;
+    ev->query_end_ms = promql_step_time(&steps, steps.n - 1);
+    ev->notes.text = promql_expr_text(x);
+    ev->own_symbols = gs_hmap_new(NULL);
+    ev->deadline_ns = gs_mono_ns() + e->cfg.timeout_ms * GS_NS_PER_MS;
+    return ev;
+}
+
+static void eval_free(struct promql_eval *ev)
+{
+    if (!ev)
+        return;
+    gs_hmap_free(ev->own_symbols);
+    free(ev->own_texts);
+    promql_notes_finish(&ev->notes);
+    tsdb_samples_finish(&ev->scratch);
+    gs_arena_finish(&ev->arena);
+    free(ev);
+}
+
+static const struct promql_node *unwrap(const struct promql_node *n)
+{
+    while (n->kind == PROMQL_PAREN)
+        n = n->u.unary.expr;
+    return n;
+}
+
+// --- raw samples: an instant query of a range ---
+
+static struct gs_error *copy_samples(struct promql_eval *ev, struct tsdb_labels labels,
+                                     struct promql_raw *ret)
+{
+    const struct tsdb_samples *s = &ev->scratch;
+    int64_t *t;
+    double *v;
+    struct gs_error *err = promql_eval_alloc(ev, s->n, sizeof(*t), &t);
+    if (!err)
+        err = promql_eval_alloc(ev, s->n, sizeof(*v), &v);
+    if (err)
+        return err;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (promql_absent(s->v[i]))
+            continue;
+        t[n] = s->t[i];
+        v[n++] = s->v[i];
+    }
+    *ret = (struct promql_raw){labels, t, v, n};
+    return promql_eval_count(ev, n);
+}
+
+static struct gs_error *raw_selector(struct promql_eval *ev, const struct promql_node *n,
+                                     struct promql_result *ret)
+{
+    int64_t end = promql_shifted(ev, &n->u.selector.shift, ev->steps.start_ms);
+    int64_t start = end - n->u.selector.range_ms + 1;
+    struct tsdb_refs refs = {0};
+    struct gs_error *err = promql_eval_find(ev, n, start, end, &refs);
+    if (!err)
+        err = promql_eval_alloc(ev, refs.len, sizeof(*ret->raw), &ret->raw);
+    for (size_t i = 0; i < refs.len && !err; i++) {
+        tsdb_read(ev->engine->db, refs.items[i], start, end, &ev->scratch);
+        struct promql_raw *r = &ret->raw[ret->n_raw];
+        err = copy_samples(ev, tsdb_series_labels(ev->engine->db, refs.items[i]), r);
+        ret->n_raw += !err && r->n > 0;
+    }
+    tsdb_refs_finish(&refs);
+    return err;
+}
+
+static struct gs_error *raw_subquery(struct promql_eval *ev, const struct promql_node *n,
+                                     struct promql_result *ret)
+{
+    struct promql_matrix m = {0};
+    struct promql_steps inner;
+    struct gs_error *err = promql_eval_subquery(ev, n, &inner, &m);
+    if (!err)
+        err = promql_eval_alloc(ev, m.n, sizeof(*ret->raw), &ret->raw);
+    for (size_t i = 0; i < m.n && !err; i++) {
+        int64_t *t;
+        double *v;
+        size_t points = 0;
+        err = promql_eval_alloc(ev, inner.n, sizeof(*t), &t);
+        if (!err)
+            err = promql_eval_alloc(ev, inner.n, sizeof(*v), &v);
+        for (size_t k = 0; k < inner.n && !err; k++) {
+            if (promql_absent(m.series[i].v[k]))
+                continue;
+            t[points] = promql_step_time(&inner, k);
+            v[points++] = m.series[i].v[k];
+        }
+        if (points)
+            ret->raw[ret->n_raw++] = (struct promql_raw){m.series[i].labels, t, v, points};
+    }
+    return err;
+}
+
+// --- results ---
+
+static void take_notes(struct promql_eval *ev, struct promql_result *r)
+{
+    r->warnings = (const char *const *)ev->notes.warnings;
+    r->infos = (const char *const *)ev->notes.infos;
+    r->n_warnings = ev->notes.n_warnings;
+    r->n_infos = ev->notes.n_infos;
+    r->samples = ev->samples;
+}
+
+static struct gs_error *evaluate(struct promql_eval *ev, const struct promql_node *root, bool range,
+                                 struct promql_result *r)
+{
+    const struct promql_node *n = unwrap(root);
+    switch (root->type) {
+    case PROMQL_STRING:
+        r->type = PROMQL_RESULT_STRING;
+        r->string = n->u.string;
+        return NULL;
+    case PROMQL_MATRIX:
+        r->type = PROMQL_RESULT_MATRIX;
+        r->is_raw = true;
+        return n->kind == PROMQL_SUBQUERY ? raw_subquery(ev, n, r) : raw_selector(ev, n, r);
+    case PROMQL_SCALAR:
+        r->type = range ? PROMQL_RESULT_MATRIX : PROMQL_RESULT_SCALAR;
+        break;
+    default:
+        r->type = range ? PROMQL_RESULT_MATRIX : PROMQL_RESULT_VECTOR;
+        break;
+    }
+    struct gs_error *err = promql_eval_node(ev, root, &r->matrix);
+    r->matrix.n_steps = ev->steps.n;
+    if (!err)
+        promql_eval_compact(&r->matrix);
+    return err;
+}
+
+static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x,
+                            struct promql_steps steps, bool range, struct promql_result *ret)
+{
+    struct promql_eval *ev = eval_new(e, x, steps);
+    struct promql_result r = {
+        .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
+    struct gs_error *err = evaluate(ev, promql_expr_root(x), range, &r);
+    if (err) {
+        eval_free(ev);
+        return err;
+    }
+    take_notes(ev, &r);
+    *ret = r;
+    return NULL;
+}
+
+struct gs_error *promql_instant(struct promql_engine *e, const struct promql_expr *x, int64_t t_ms,
+                                struct promql_result *ret)
+{
+    return run(e, x, (struct promql_steps){t_ms, 1, 1}, false, ret);
+}
+
+struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr *x,
+                              int64_t start_ms, int64_t end_ms, int64_t step_ms,
+                              struct promql_result *ret)
+{
+    enum promql_type type = promql_expr_root(x)->type;
+    if (type != PROMQL_VECTOR && type != PROMQL_SCALAR)
+        return gs_error_new(GS_EINVAL,
+                            "invalid expression type \"%s\" for range query, must be Scalar or "
+                            "instant Vector",
+                            promql_type_name(type));
+    if (step_ms <= 0)
+        return gs_error_new(GS_EINVAL, "zero or negative query resolution step widths are not "
+                                       "accepted. Try a positive integer");
+    int64_t span;
+    if (end_ms < start_ms || __builtin_sub_overflow(end_ms, start_ms, &span))
+        return gs_error_new(GS_EINVAL, "end timestamp must not be before start time");
+    if ((uint64_t)(span / step_ms) >= e->cfg.max_points)
+        return gs_error_new(GS_EINVAL,
+                            "exceeded maximum resolution of 11,000 points per timeseries. Try "
+                            "decreasing the query resolution (?step=XX)");
+    return run(e, x, (struct promql_steps){start_ms, step_ms, (size_t)(span / step_ms) + 1}, true,
+               ret);
+}
+
+void promql_result_finish(struct promql_result *r)
+{
+    eval_free(r->own);
+    *r = (struct promql_result){0};
+}
+
+struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol)
+{
+    return promql_eval_text(r->own, symbol);
+}
+
+struct gs_slice promql_label(const struct promql_result *r, struct tsdb_labels l, const char *name)
+{
+    for (size_t i = 0; i < l.n; i++)
+        if (gs_slice_eq_str(promql_text(r, l.pairs[i].name), name))
+            return promql_text(r, l.pairs[i].value);
+    return GS_SLICE("");
+}

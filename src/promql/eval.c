@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the tree: every node is evaluated once, for all steps.
+#include "promql/eval_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <math.h>
+
+// --- what nodes need ---
+
+const struct promql_steps *promql_eval_steps(const struct promql_eval *ev)
+{
+    return &ev->steps;
+}
+
+struct promql_notes *promql_eval_notes(struct promql_eval *ev)
+{
+    return &ev->notes;
+}
+
+struct gs_error *promql_eval_alloc(struct promql_eval *ev, size_t n, size_t size, void *ret_ptr)
+{
+    size_t bytes;
+    void *p =
+        __builtin_mul_overflow(n ? n : 1, size, &bytes) ? NULL : gs_arena_alloc(&ev->arena, bytes);
+    if (!p)
+        return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
+                            ev->engine->cfg.max_bytes);
+    memcpy(ret_ptr, &p, sizeof(p));
+    return NULL;
+}
+
+struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples)
+{
+    ev->samples += samples;
+    if (ev->samples > ev->engine->cfg.max_samples)
+        return gs_error_new(GS_ELIMIT, "query processing would load too many samples into memory "
+                                       "in query execution");
+    // The clock is asked once for each 16,384 samples.
+    if ((ev->samples - samples) >> 14 != ev->samples >> 14 && gs_mono_ns() > ev->deadline_ns)
+        return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");
+    return NULL;
+}
+
+struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret)
+{
+    double *v, absent = promql_absent_value();
+    struct gs_error *err = promql_eval_alloc(ev, ev->steps.n, sizeof(*v), &v);
+    if (err)
+        return err;
+    for (size_t i = 0; i < ev->steps.n; i++)
+        v[i] = absent;
+    *ret = v;
+    return NULL;
+}
+
+struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n)
+{
+    *m = (struct promql_matrix){.n_steps = ev->steps.n, .cap = n};
+    return promql_eval_alloc(ev, n, sizeof(*m->series), &m->series);
+}
+
+struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_matrix *m,
+                                        struct tsdb_labels labels, struct promql_series **ret)
+{
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 8;
+        struct promql_series *grown;
+        struct gs_error *err = promql_eval_alloc(ev, cap, sizeof(*grown), &grown);
+        if (err)
+            return err;
+        if (m->n)
+            memcpy(grown, m->series, m->n * sizeof(*grown));
+        m->series = grown;
+        m->cap = cap;
+    }
+    struct promql_series *s = &m->series[m->n];
+    struct gs_error *err = promql_eval_column(ev, &s->v);
+    if (err)
+        return err;
+    s->labels = labels;
+    m->n_steps = ev->steps.n;
+    m->n++;
+    *ret = s;
+    return NULL;
+}
+
+void promql_eval_compact(struct promql_matrix *m)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        bool any = false;
+        for (size_t k = 0; k < m->n_steps && !any; k++)
+            any = !promql_absent(m->series[i].v[k]);
+        if (any)
+            m->series[kept++] = m->series[i];
+    }
+    m->n = kept;
+}
+
+// --- symbols and label sets ---
+
+struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret)
+{
+    uint32_t symbol = tsdb_symbol_find(tsdb_symbols(ev->engine->db), text);
+    if (symbol != TSDB_NO_SYMBOL) {
+        *ret = symbol;
+        return NULL;
+    }
+    size_t known = (size_t)(uintptr_t)gs_hmap_get(ev->own_symbols, text);
+    if (known) {
+        *ret = PROMQL_OWN_SYMBOL | (uint32_t)(known - 1);
+        return NULL;
+    }
+    const char *copy = gs_arena_strndup(&ev->arena, text.data, text.len);
+    if (!copy)
+        return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
+                            ev->engine->cfg.max_bytes);
+    gs_grow(&ev->own_texts, &ev->own_cap, ev->n_own, sizeof(*ev->own_texts));
+    ev->own_texts[ev->n_own++] = gs_slice_make(copy, text.len);
+    gs_hmap_put(ev->own_symbols, text, (void *)(uintptr_t)ev->n_own);
+    *ret = PROMQL_OWN_SYMBOL | (uint32_t)(ev->n_own - 1);
+    return NULL;
+}
+
+struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol)
+{
+    if (symbol & PROMQL_OWN_SYMBOL)
+        return ev->own_texts[symbol & ~PROMQL_OWN_SYMBOL];
+    return tsdb_symbol_text(tsdb_symbols(ev->engine->db), symbol);
+}
+
+static int compare_text(struct gs_slice a, struct gs_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.data, b.data, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
+                                        uint32_t name, uint32_t value, struct tsdb_labels *ret)
+{
+    struct tsdb_pair *pairs;
+    struct gs_error *err = promql_eval_alloc(ev, from.n + 1, sizeof(*pairs), &pairs);
+    if (err)
+        return err;
+    struct gs_slice text = promql_eval_text(ev, name);
+    size_t n = 0;
+    bool put = value == TSDB_SYMBOL_EMPTY;
+    for (size_t i = 0; i < from.n; i++) {
+        if (from.pairs[i].name == name)
+            continue;
+        if (!put && compare_text(promql_eval_text(ev, from.pairs[i].name), text) > 0) {
+            pairs[n++] = (struct tsdb_pair){name, value};
+            put = true;
+        }
+        pairs[n++] = from.pairs[i];
+    }
+    if (!put)
+        pairs[n++] = (struct tsdb_pair){name, value};
+    *ret = (struct tsdb_labels){pairs, n};
+    return NULL;
+}
+
+struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
+                                          struct tsdb_labels *ret)
+{
+    if (l.n && l.pairs[0].name == TSDB_SYMBOL_NAME) {
+        *ret = (struct tsdb_labels){l.pairs + 1, l.n - 1};
+        return NULL;
+    }
+    *ret = l;
+    if (tsdb_labels_get(l, TSDB_SYMBOL_NAME) == TSDB_SYMBOL_EMPTY)
+        return NULL;
+    return promql_eval_with_label(ev, l, TSDB_SYMBOL_NAME, TSDB_SYMBOL_EMPTY, ret);
+}
+
+void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
+                              struct gs_buf *out)
+{
+    gs_buf_add_char(out, '{');
+    for (size_t i = 0; i < l.n; i++) {
+        gs_buf_addf(out, "%s" GS_SLICE_FMT "=\"" GS_SLICE_FMT "\"", i ? ", " : "",
+                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].name)),
+                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].value)));
+    }
+    gs_buf_add_char(out, '}');
+}
+
+// --- equal label sets ---
+
+static struct gs_error *merge_into(struct promql_series *into, const struct promql_series *s,
+                                   size_t n_steps, bool strict, const char *conflict)
+{
+    for (size_t i = 0; i < n_steps; i++) {
+        if (promql_absent(s->v[i]) && !strict)
+            continue;
+        if (strict || !promql_absent(into->v[i]))
+            return gs_error_new(GS_ECONFLICT, "%s",
+                                conflict ? conflict
+                                         : "vector cannot contain metrics with the same labelset");
+        into->v[i] = s->v[i];
+    }
+    return NULL;
+}
+
+struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
+                                         bool strict, const char *conflict)
+{
+    size_t cap = 16;
+    while (cap < m->n * 2)
+        cap *= 2;
+    uint32_t *table; // series + 1
+    struct gs_error *err = promql_eval_alloc(ev, cap, sizeof(*table), &table);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n && !err; i++) {
+        struct tsdb_labels l = m->series[i].labels;
+        size_t at = gs_hash(l.pairs, l.n * sizeof(*l.pairs)) & (cap - 1);
+        for (; table[at]; at = (at + 1) & (cap - 1)) {
+            struct tsdb_labels other = m->series[table[at] - 1].labels;
+            if (other.n == l.n &&
+                (!l.n || memcmp(other.pairs, l.pairs, l.n * sizeof(*l.pairs)) == 0))
+                break;
+        }
+        if (table[at]) {
+            err =
+                merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, strict, conflict);
+            continue;
+        }
+        m->series[kept] = m->series[i];
+        table[at] = (uint32_t)++kept;
+    }
+    m->n = kept;
+    return err;
+}
+
+struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m)
+{
+    return promql_eval_merge_equal(ev, m, true, NULL);
+}
+
+static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
+{
+    bool same = true; // sets that differ, but not in the name, differ without it
+    uint32_t first = m->n ? tsdb_labels_get(m->series[0].labels, TSDB_SYMBOL_NAME) : 0;
+    for (size_t i = 0; i < m->n; i++) {
+        struct promql_series *s = &m->series[i];
+        same = same && tsdb_labels_get(s->labels, TSDB_SYMBOL_NAME) == first;
+        struct gs_error *err = promql_eval_without_name(ev, s->labels, &s->labels);
+        if (err)
+            return err;
+    }
+    return same ? NULL : promql_eval_merge_equal(ev, m, strict, NULL);
+}
+
+struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
+{
+    return drop_names(ev, m, false);
+}
+
+// --- calls ---
+
+static struct gs_error *scalar_args(struct promql_eval *ev, const struct promql_node *call,
+                                    double **ret_columns, size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < call->u.call.n_args; i++) {
+        if (call->u.call.args[i]->type != PROMQL_SCALAR)
+            continue;
+        struct promql_matrix m = {0};
+        struct gs_error *err = promql_eval_node(ev, call->u.call.args[i], &m);
+        if (err)
+            return err;
+        ret_columns[n++] = m.series[0].v;
+    }
+    *ret_n = n;
+    return NULL;
+}
+
+// A copy of the columns, because the argument's may be the store's or another node's.
+static struct gs_error *map_columns(struct promql_eval *ev, const struct promql_function *fn,
+                                    double *const *columns, size_t n_args, struct promql_matrix *m)
+{
+    for (size_t s = 0; s < m->n; s++) {
+        for (size_t i = 0; i < m->n_steps; i++) {
+            double args[PROMQL_MAX_ARGS];
+            for (size_t a = 0; a < n_args; a++)
+                args[a] = columns[a][i];
+            double *v = &m->series[s].v[i];
+            if (!promql_absent(*v))
+                *v = fn->map(*v, args, n_args);
+        }
+    }
+    return promql_eval_drop_names(ev, m);
+}
+
+static struct gs_error *time_vector(struct promql_eval *ev, struct promql_matrix *m)
+{
+    struct promql_series *s;
+    struct gs_error *err = promql_eval_add_series(ev, m, (struct tsdb_labels){0}, &s);
+    for (size_t i = 0; !err && i < ev->steps.n; i++)
+        s->v[i] = (double)(promql_step_time(&ev->steps, i) / 1000);
+    return err;
+}
+
+static struct gs_error *eval_map(struct promql_eval *ev, const struct promql_node *n,
+                                 struct promql_matrix *ret)
+{
+    double *columns[PROMQL_MAX_ARGS];
+    size_t n_args;
+    struct promql_matrix m = {0};
+    struct gs_error *err = scalar_args(ev, n, columns, &n_args);
+    if (!err)
+        err = n->u.call.n_args ? promql_eval_node(ev, n->u.call.args[0], &m) : time_vector(ev, &m);
+    if (!err)
+        err = map_columns(ev, n->u.call.fn, columns, n_args, &m);
+    *ret = m;
+    return err;
+}
+
+static struct gs_error *eval_rollup(struct promql_eval *ev, const struct promql_node *n,
+                                    struct promql_matrix *ret)
+{
+    struct promql_matrix m = {0};
+    struct gs_error *err = promql_eval_rollup(ev, n->u.call.fn, n, &m);
+    if (!err && !n->u.call.fn->keep_name)
+        err = drop_names(ev, &m, true);
+    *ret = m;
+    return err;
+}
+
+static struct gs_error *eval_call(struct promql_eval *ev, const struct promql_node *n,
+                                  struct promql_matrix *ret)
+{
+    switch (n->u.call.fn->kind) {
+    case PROMQL_FN_ROLLUP:
+        return eval_rollup(ev, n, ret);
+    case PROMQL_FN_MAP:
+    case PROMQL_FN_TIME:
+        return eval_map(ev, n, ret);
+    case PROMQL_FN_SPECIAL:
+        break;
+    }
+    return n->u.call.fn->special(ev, n, ret);
+}
+
+// --- nodes ---
+
+static struct gs_error *eval_number(struct promql_eval *ev, double v, struct promql_matrix *ret)
+{
+    struct promql_series *s;
+    struct gs_error *err = promql_eval_add_series(ev, ret, (struct tsdb_labels){0}, &s);
+    for (size_t i = 0; !err && i < ev->steps.n; i++)
+        s->v[i] = v;
+    return err;
+}
+
+static struct gs_error *eval_unary(struct promql_eval *ev, const struct promql_node *n,
+                                   struct promql_matrix *ret)
+{
+    struct gs_error *err = promql_eval_node(ev, n->u.unary.expr, ret);
+    if (err || !n->u.unary.negative)
+        return err;
+    for (size_t s = 0; s < ret->n; s++)
+        for (size_t i = 0; i < ret->n_steps; i++)
+            if (!promql_absent(ret->series[s].v[i]))
+                ret->series[s].v[i] = -ret->series[s].v[i];
+    return promql_eval_drop_names(ev, ret);
+}
+
+static struct gs_error *eval_varying(struct promql_eval *ev, const struct promql_node *n,
+                                     struct promql_matrix *ret)
+{
+    ret->n_steps = ev->steps.n;
+    switch (n->kind) {
+    case PROMQL_NUMBER:
+        return eval_number(ev, n->u.number, ret);
+    case PROMQL_SELECTOR:
+        return promql_eval_selector(ev, n, false, ret);
+    case PROMQL_PAREN:
+        return promql_eval_node(ev, n->u.unary.expr, ret);
+    case PROMQL_UNARY:
+        return eval_unary(ev, n, ret);
+    case PROMQL_BINARY:
+        return promql_eval_binary(ev, n, ret);
+    case PROMQL_AGGREGATE:
+        return promql_eval_aggregate(ev, n, ret);
+    case PROMQL_CALL:
+        return eval_call(ev, n, ret);
+    case PROMQL_STRING_LITERAL:
+    case PROMQL_SUBQUERY:
+        break;
+    }
+    return gs_error_new(GS_EINTERNAL, "a %s where a vector or scalar belongs",
+                        promql_type_name(n->type));
+}
+
+// The one value for all steps.
+static struct gs_error *broadcast(struct promql_eval *ev, struct promql_matrix *m)
+{
+    for (size_t s = 0; s < m->n; s++) {
+        double v = m->series[s].v[0];
+        struct gs_error *err = promql_eval_column(ev, &m->series[s].v);
+        if (err)
+            return err;
+        for (size_t i = 0; i < ev->steps.n; i++)
+            m->series[s].v[i] = v;
+    }
+    m->n_steps = ev->steps.n;
+    return promql_eval_count(ev, m->n * ev->steps.n);
+}
+
+struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
+                                  struct promql_matrix *ret)
+{
+    bool once = n->step_invariant && ev->steps.n > 1 && n->kind != PROMQL_NUMBER;
+    if (!once)
+        return eval_varying(ev, n, ret);
+    struct promql_steps steps = ev->steps;
+    ev->steps.n = 1;
+    struct gs_error *err = eval_varying(ev, n, ret);
+    ev->steps = steps;
+    return err ? err : broadcast(ev, ret);
+}

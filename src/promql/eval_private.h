@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of an evaluation, between the files of the evaluator.
+#pragma once
+
+#include "promql/eval.h"
+#include "promql/promql.h"
+
+#include "base/hmap.h"
+
+#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000) // symbols of the query: this bit and an index
+
+struct promql_notes {
+    char **warnings, **infos;
+    size_t n_warnings, n_infos, warnings_cap, infos_cap;
+    struct gs_slice text; // of the expression, for line and column
+};
+void promql_notes_finish(struct promql_notes *n);
+
+struct promql_engine {
+    struct tsdb *db;
+    struct promql_config cfg;
+};
+
+struct promql_eval {
+    struct promql_engine *engine;
+    struct gs_arena arena;
+    struct promql_steps steps;
+    int64_t query_start_ms, query_end_ms; // what @ start() and @ end() mean
+    struct promql_notes notes;
+    struct gs_hmap *own_symbols; // text -> index + 1
+    struct gs_slice *own_texts;  // by index; in the arena
+    size_t n_own, own_cap;
+    size_t samples;
+    int64_t deadline_ns;
+    struct tsdb_samples scratch;
+};
+
+static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
+{
+    return s->start_ms + (int64_t)i * s->step_ms;
+}
+
+// Counts samples against the limits of samples and time.
+struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
+// A matrix with room for n series; their columns are not made.
+struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);
+// A column of all steps, absent.
+struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret);
+// Without the series that have no value at any step.
+void promql_eval_compact(struct promql_matrix *m);
+struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
+                                          struct tsdb_labels *ret);
+// Series with equal labels become one; two values at one step are an error, with this text (NULL:
+// Prometheus' about equal label sets). strict: equal labels are an error.
+struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
+                                         bool strict, const char *conflict);
+// {a="b", c="d"} as Prometheus prints it.
+void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
+                              struct gs_buf *out);
+
+// selector.c
+struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
+                                      bool times, struct promql_matrix *ret);
+// Time of a step after @ and offset.
+int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms);
+struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *selector,
+                                  int64_t mint, int64_t maxt, struct tsdb_refs *ret);
+// The inner expression of a subquery on its grid.
+struct gs_error *promql_eval_subquery(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_steps *ret_steps, struct promql_matrix *ret);
+// binary.c, aggregate.c
+struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_node *n,
+                                    struct promql_matrix *ret);
+struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql_node *n,
+                                     const struct promql_matrix *lhs,
+                                     const struct promql_matrix *rhs, struct promql_matrix *ret);
+struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_node *n,
+                                  const struct promql_matrix *lhs, const struct promql_matrix *rhs,
+                                  struct promql_matrix *ret);
+// The value of "a op b"; *ret_keep: a comparison holds (others: true).
+double promql_apply(enum promql_op op, double a, double b, bool *ret_keep);
+struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct promql_node *n,
+                                       struct promql_matrix *ret);
+
+// Strconv's 'f' format with the fewest digits: what label values and literals are printed with.
+void promql_format_f(struct gs_buf *out, double v);
+
+// --- keys: which of some label sets are equal in some of their labels ---
+
+struct promql_key_rule {
+    const uint32_t *names; // symbols; TSDB_NO_SYMBOL: a name that nothing has
+    size_t n;
+    bool on;        // these labels only; else all but these and the metric name
+    bool with_name; // … and the metric name too
+};
+struct promql_keys {
+    uint32_t *ids; // of each series: 0, 1, 2 … in the order of their first series
+    size_t n_ids;
+    uint32_t *first; // of each id: its first series
+};
+struct gs_error *promql_eval_names(struct promql_eval *ev, struct promql_names names,
+                                   const uint32_t **ret);
+// Keys of two matrices in one numbering (b may be NULL): ret_a and ret_b have the ids of theirs.
+struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                  const struct promql_matrix *a, const struct promql_matrix *b,
+                                  struct promql_keys *ret_a, struct promql_keys *ret_b);
+// Keys of whole label sets, with the metric name.
+struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct promql_matrix *m,
+                                        struct promql_keys *ret);
+// The labels that the key is about.
+struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                        struct tsdb_labels from, struct tsdb_labels *ret);

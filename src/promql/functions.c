@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/functions_private.h"
+
+#define S PROMQL_SCALAR
+#define V PROMQL_VECTOR
+#define M PROMQL_MATRIX
+#define T PROMQL_STRING
+
+#define ROLLUP(name_, fn_)                                                                         \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_ROLLUP, .ret = V, .args = {M}, .n_args = 1, .rollup = fn_ \
+    }
+#define MAP(name_, fn_)                                                                            \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_MAP, .ret = V, .args = {V}, .n_args = 1, .map = fn_       \
+    }
+#define TIME(name_, fn_)                                                                           \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_TIME, .ret = V, .args = {V}, .n_args = 1, .variadic = 1,  \
+        .map = fn_                                                                                 \
+    }
+// Over native histograms only: nothing of a vector of floats is left.
+#define NATIVE(name_)                                                                              \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_SPECIAL, .ret = V, .args = {V}, .n_args = 1,              \
+        .special = special_none                                                                    \
+    }
+#define EXPERIMENTAL(name_, arg_)                                                                  \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_SPECIAL, .ret = V, .args = {arg_}, .n_args = 1,           \
+        .variadic = -1, .experimental = true, .special = special_none                              \
+    }
+#define SPECIAL(name_, ret_, fn_)                                                                  \
+    .name = name_, .kind = PROMQL_FN_SPECIAL, .ret = ret_, .special = fn_
+
+// Sorted by name.
+static const struct promql_function functions[] = {
+    MAP("abs", map_abs),
+    {SPECIAL("absent", V, special_absent), .args = {V}, .n_args = 1},
+    {SPECIAL("absent_over_time", V, special_absent_over_time), .args = {M}, .n_args = 1},
+    MAP("acos", map_acos),
+    MAP("acosh", map_acosh),
+    MAP("asin", map_asin),
+    MAP("asinh", map_asinh),
+    MAP("atan", map_atan),
+    MAP("atanh", map_atanh),
+    ROLLUP("avg_over_time", rollup_avg),
+    MAP("ceil", map_ceil),
+    ROLLUP("changes", rollup_changes),
+    {.name = "clamp",
+     .kind = PROMQL_FN_MAP,
+     .ret = V,
+     .args = {V, S, S},
+     .n_args = 3,
+     .map = map_clamp},
+    {.name = "clamp_max",
+     .kind = PROMQL_FN_MAP,
+     .ret = V,
+     .args = {V, S},
+     .n_args = 2,
+     .map = map_clamp_max},
+    {.name = "clamp_min",
+     .kind = PROMQL_FN_MAP,
+     .ret = V,
+     .args = {V, S},
+     .n_args = 2,
+     .map = map_clamp_min},
+    MAP("cos", map_cos),
+    MAP("cosh", map_cosh),
+    ROLLUP("count_over_time", rollup_count),
+    TIME("day_of_month", map_day_of_month),
+    TIME("day_of_week", map_day_of_week),
+    TIME("day_of_year", map_day_of_year),
+    TIME("days_in_month", map_days_in_month),
+    MAP("deg", map_deg),
+    ROLLUP("delta", rollup_delta),
+    ROLLUP("deriv", rollup_deriv),
+    EXPERIMENTAL("double_exponential_smoothing", M),
+    MAP("exp", map_exp),
+    EXPERIMENTAL("first_over_time", M),
+    MAP("floor", map_floor),
+    NATIVE("histogram_avg"),
+    NATIVE("histogram_count"),
+    {SPECIAL("histogram_fraction", V, special_histogram_fraction), .args = {S, S, V}, .n_args = 3},
+    {SPECIAL("histogram_quantile", V, special_histogram_quantile), .args = {S, V}, .n_args = 2},
+    NATIVE("histogram_stddev"),
+    NATIVE("histogram_stdvar"),
+    NATIVE("histogram_sum"),
+    TIME("hour", map_hour),
+    ROLLUP("idelta", rollup_idelta),
+    ROLLUP("increase", rollup_increase),
+    EXPERIMENTAL("info", V),
+    ROLLUP("irate", rollup_irate),
+    {SPECIAL("label_join", V, special_label_join), .args = {V, T, T, T}, .n_args = 4,
+     .variadic = -1},
+    {SPECIAL("label_replace", V, special_label_replace), .args = {V, T, T, T, T}, .n_args = 5},
+    {.name = "last_over_time",
+     .kind = PROMQL_FN_ROLLUP,
+     .ret = V,
+     .args = {M},
+     .n_args = 1,
+     .keep_name = true,
+     .rollup = rollup_last},
+    MAP("ln", map_ln),
+    MAP("log10", map_log10),
+    MAP("log2", map_log2),
+    EXPERIMENTAL("mad_over_time", M),
+    ROLLUP("max_over_time", rollup_max),
+    ROLLUP("min_over_time", rollup_min),
+    TIME("minute", map_minute),
+    TIME("month", map_month),
+    {SPECIAL("pi", S, special_pi)},
+    {.name = "predict_linear",
+     .kind = PROMQL_FN_ROLLUP,
+     .ret = V,
+     .args = {M, S},
+     .n_args = 2,
+     .rollup = rollup_predict_linear},
+    ROLLUP("present_over_time", rollup_present),
+    {.name = "quantile_over_time",
+     .kind = PROMQL_FN_ROLLUP,
+     .ret = V,
+     .args = {S, M},
+     .n_args = 2,
+     .rollup = rollup_quantile},
+    MAP("rad", map_rad),
+    ROLLUP("rate", rollup_rate),
+    ROLLUP("resets", rollup_resets),
+    {.name = "round",
+     .kind = PROMQL_FN_MAP,
+     .ret = V,
+     .args = {V, S},
+     .n_args = 2,
+     .variadic = 1,
+     .map = map_round},
+    {SPECIAL("scalar", S, special_scalar), .args = {V}, .n_args = 1},
+    MAP("sgn", map_sgn),
+    MAP("sin", map_sin),
+    MAP("sinh", map_sinh),
+    {SPECIAL("sort", V, special_sort), .args = {V}, .n_args = 1, .keep_name = true},
+    {SPECIAL("sort_by_label", V, special_sort_by_label), .args = {V, T}, .n_args = 2,
+     .variadic = -1, .keep_name = true},
+    {SPECIAL("sort_by_label_desc", V, special_sort_by_label_desc), .args = {V, T}, .n_args = 2,
+     .variadic = -1, .keep_name = true},
+    {SPECIAL("sort_desc", V, special_sort_desc), .args = {V}, .n_args = 1, .keep_name = true},
+    MAP("sqrt", map_sqrt),
+    ROLLUP("stddev_over_time", rollup_stddev),
+    ROLLUP("stdvar_over_time", rollup_stdvar),
+    ROLLUP("sum_over_time", rollup_sum),
+    MAP("tan", map_tan),
+    MAP("tanh", map_tanh),
+    {SPECIAL("time", S, special_time)},
+    {SPECIAL("timestamp", V, special_timestamp), .args = {V}, .n_args = 1},
+    EXPERIMENTAL("ts_of_last_over_time", M),
+    EXPERIMENTAL("ts_of_max_over_time", M),
+    EXPERIMENTAL("ts_of_min_over_time", M),
+    {SPECIAL("vector", V, special_vector), .args = {S}, .n_args = 1},
+    TIME("year", map_year),
+};
+
+const struct promql_function *promql_function_find(struct gs_slice name)
+{
+    size_t low = 0, high = GS_ARRAY_LEN(functions);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2, len = strlen(functions[mid].name);
+        size_t shared = len < name.len ? len : name.len;
+        int order = memcmp(functions[mid].name, name.data, shared);
+        if (order == 0)
+            order = (len > name.len) - (len < name.len);
+        if (order == 0)
+            return &functions[mid];
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+const struct promql_function *promql_function_at(size_t i)
+{
+    return i < GS_ARRAY_LEN(functions) ? &functions[i] : NULL;
+}

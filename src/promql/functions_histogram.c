@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classic histograms: series with the label le, cumulative counts.
+#include "promql/eval_private.h"
+#include "promql/functions_private.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <math.h>
+
+#define SMALL_DELTA 1e-12 // relative; counts that near are the same but for rounding
+
+struct bucket {
+    double upper, count;
+};
+
+static int compare_buckets(const void *a, const void *b)
+{
+    const struct bucket *x = a, *y = b;
+    return (x->upper > y->upper) - (x->upper < y->upper);
+}
+
+static size_t coalesce(struct bucket *b, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (b[i].upper == b[kept].upper)
+            b[kept].count += b[i].count;
+        else
+            b[++kept] = b[i];
+    }
+    return kept + 1;
+}
+
+static bool nearly_equal(double a, double b)
+{
+    if (a == b)
+        return true;
+    double sum = fabs(a) + fabs(b), diff = fabs(a - b);
+    if (a == 0 || b == 0 || sum < 2.2250738585072014e-308)
+        return diff < SMALL_DELTA * 2.2250738585072014e-308;
+    return diff / fmin(sum, 1.7976931348623157e308) < SMALL_DELTA;
+}
+
+// Counts that fall from one bucket to the next are raised. True when that was more than rounding.
+static bool make_monotonic(struct bucket *b, size_t n)
+{
+    bool forced = false;
+    double prev = b[0].count;
+    for (size_t i = 1; i < n; i++) {
+        double count = b[i].count;
+        bool same = count == prev || nearly_equal(prev, count);
+        if (!same && count > prev) {
+            prev = count;
+            continue;
+        }
+        forced = forced || !same;
+        b[i].count = prev;
+    }
+    return forced;
+}
+
+static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_forced)
+{
+    if (isnan(q))
+        return (double)NAN;
+    if (q < 0)
+        return -(double)INFINITY;
+    if (q > 1)
+        return (double)INFINITY;
+    qsort(b, n, sizeof(*b), compare_buckets);
+    if (!(isinf(b[n - 1].upper) && b[n - 1].upper > 0))
+        return (double)NAN;
+    n = coalesce(b, n);
+    *ret_forced = make_monotonic(b, n);
+    double observations = b[n - 1].count;
+    if (n < 2 || observations == 0)
+        return (double)NAN;
+    double rank = q * observations;
+    size_t at = 0;
+    while (at < n - 1 && !(b[at].count >= rank))
+        at++;
+    if (at == n - 1)
+        return b[n - 2].upper;
+    if (at == 0 && b[0].upper <= 0)
+        return b[0].upper;
+    double start = at ? b[at - 1].upper : 0, below = at ? b[at - 1].count : 0;
+    return start + (b[at].upper - start) * ((rank - below) / (b[at].count - below));
+}
+
+static double interpolate(double rank, double start, const struct bucket *b, double v)
+{
+    return rank + (b->count - rank) * (v - start) / (b->upper - start);
+}
+
+static double bucket_fraction(double lower, double upper, struct bucket *b, size_t n)
+{
+    qsort(b, n, sizeof(*b), compare_buckets);
+    if (!(isinf(b[n - 1].upper) && b[n - 1].upper > 0))
+        return (double)NAN;
+    n = coalesce(b, n);
+    double count = b[n - 1].count;
+    if (count == 0 || isnan(lower) || isnan(upper))
+        return (double)NAN;
+    if (lower >= upper)
+        return 0;
+    double rank = 0, low_rank = count, high_rank = count, start = -(double)INFINITY;
+    bool low_set = false, high_set = false;
+    for (size_t i = 0; i < n && !(low_set && high_set); i++) {
+        if (!low_set && (start >= lower || b[i].upper > lower)) {
+            low_rank = start >= lower ? rank : interpolate(rank, start, &b[i], lower);
+            low_set = true;
+        }
+        if (!high_set && (start >= upper || b[i].upper > upper)) {
+            high_rank = start >= upper ? rank : interpolate(rank, start, &b[i], upper);
+            high_set = true;
+        }
+        rank = b[i].count;
+        start = b[i].upper;
+    }
+    low_rank = low_rank > count ? count : low_rank;
+    high_rank = high_rank > count ? count : high_rank;
+    return (high_rank - low_rank) / count;
+}
+
+// --- over a vector ---
+
+struct histograms {
+    struct promql_eval *ev;
+    struct promql_matrix input; // only series with a sound le
+    double *bounds;             // le of each
+    struct promql_keys keys;    // one for each histogram
+    struct bucket *buckets;
+};
+
+static bool bound_of(const struct promql_eval *ev, struct tsdb_labels l, uint32_t le, double *ret)
+{
+    struct gs_slice text = promql_eval_text(ev, tsdb_labels_get(l, le));
+    struct gs_error *err = gs_parse_double(text, ret);
+    gs_error_free(err);
+    return !err;
+}
+
+static void note_bad_bound(struct promql_eval *ev, const struct promql_node *arg,
+                           struct tsdb_labels l, uint32_t le)
+{
+    struct gs_slice bound = promql_eval_text(ev, tsdb_labels_get(l, le));
+    struct gs_slice name = promql_eval_text(ev, tsdb_labels_get(l, TSDB_SYMBOL_NAME));
+    promql_note_warn(promql_eval_notes(ev), arg->start,
+                     "bucket label \"le\" is missing or has a malformed value of \"" GS_SLICE_FMT
+                     "\" for metric name \"" GS_SLICE_FMT "\"",
+                     GS_SLICE_ARG(bound), GS_SLICE_ARG(name));
+}
+
+static struct gs_error *collect(struct histograms *h, const struct promql_node *arg)
+{
+    struct promql_matrix m = {0};
+    uint32_t le = TSDB_NO_SYMBOL;
+    struct gs_error *err = promql_eval_node(h->ev, arg, &m);
+    if (!err)
+        err = promql_eval_intern(h->ev, GS_SLICE("le"), &le);
+    if (!err)
+        err = promql_eval_alloc(h->ev, m.n, sizeof(*h->bounds), &h->bounds);
+    if (!err)
+        err = promql_eval_alloc(h->ev, m.n, sizeof(*h->buckets), &h->buckets);
+    if (err)
+        return err;
+    h->input = m;
+    h->input.n = 0;
+    for (size_t i = 0; i < m.n && !err; i++) {
+        if (!bound_of(h->ev, m.series[i].labels, le, &h->bounds[h->input.n])) {
+            note_bad_bound(h->ev, arg, m.series[i].labels, le);
+            continue;
+        }
+        struct promql_series s = m.series[i];
+        err = promql_eval_with_label(h->ev, s.labels, le, TSDB_SYMBOL_EMPTY, &s.labels);
+        h->input.series[h->input.n++] = s;
+    }
+    return err ? err : promql_eval_whole_keys(h->ev, &h->input, &h->keys);
+}
+
+// The buckets of a histogram at a step.
+static size_t gather(const struct histograms *h, uint32_t id, size_t step)
+{
+    size_t n = 0;
+    for (size_t s = h->keys.first[id]; s < h->input.n; s++)
+        if (h->keys.ids[s] == id && !promql_absent(h->input.series[s].v[step]))
+            h->buckets[n++] = (struct bucket){h->bounds[s], h->input.series[s].v[step]};
+    return n;
+}
+
+static struct gs_error *result_of(struct histograms *h, uint32_t id, struct promql_matrix *ret,
+                                  double **ret_v)
+{
+    struct promql_series *s;
+    struct tsdb_labels l = h->input.series[h->keys.first[id]].labels;
+    struct gs_error *err = promql_eval_add_series(h->ev, ret, l, &s);
+    if (!err)
+        *ret_v = s->v;
+    return err;
+}
+
+struct gs_error *special_histogram_quantile(struct promql_eval *ev, const struct promql_node *call,
+                                            struct promql_matrix *ret)
+{
+    struct histograms h = {.ev = ev};
+    struct promql_matrix q = {0};
+    size_t n_steps = promql_eval_steps(ev)->n;
+    const struct promql_node *arg = call->u.call.args[1];
+    struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &q);
+    if (!err)
+        err = collect(&h, arg);
+    ret->n_steps = n_steps;
+    for (size_t i = 0; i < n_steps && !err; i++)
+        if (!(q.series[0].v[i] >= 0 && q.series[0].v[i] <= 1))
+            promql_note_warn(promql_eval_notes(ev), call->u.call.args[0]->start,
+                             "quantile value should be between 0 and 1, got %g", q.series[0].v[i]);
+    for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
+        double *v;
+        err = result_of(&h, id, ret, &v);
+        for (size_t i = 0; i < n_steps && !err; i++) {
+            size_t n = gather(&h, id, i);
+            bool forced = false;
+            if (n)
+                v[i] = bucket_quantile(q.series[0].v[i], h.buckets, n, &forced);
+            if (!forced)
+                continue;
+            struct gs_slice name = promql_eval_text(
+                ev, tsdb_labels_get(h.input.series[h.keys.first[id]].labels, TSDB_SYMBOL_NAME));
+            promql_note_info(promql_eval_notes(ev), arg->start,
+                             "input to histogram_quantile needed to be fixed for monotonicity (see "
+                             "https://prometheus.io/docs/prometheus/latest/querying/functions/"
+                             "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
+                             GS_SLICE_ARG(name));
+        }
+    }
+    return err ? err : promql_eval_drop_names(ev, ret);
+}
+
+struct gs_error *special_histogram_fraction(struct promql_eval *ev, const struct promql_node *call,
+                                            struct promql_matrix *ret)
+{
+    struct histograms h = {.ev = ev};
+    struct promql_matrix lower = {0}, upper = {0};
+    size_t n_steps = promql_eval_steps(ev)->n;
+    struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &lower);
+    if (!err)
+        err = promql_eval_node(ev, call->u.call.args[1], &upper);
+    if (!err)
+        err = collect(&h, call->u.call.args[2]);
+    ret->n_steps = n_steps;
+    for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
+        double *v;
+        err = result_of(&h, id, ret, &v);
+        for (size_t i = 0; i < n_steps && !err; i++) {
+            size_t n = gather(&h, id, i);
+            if (n)
+                v[i] = bucket_fraction(lower.series[0].v[i], upper.series[0].v[i], h.buckets, n);
+        }
+    }
+    return err ? err : promql_eval_drop_names(ev, ret);
+}

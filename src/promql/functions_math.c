@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/functions_private.h"
+
+#include <math.h>
+
+#define PLAIN(name, expression)                                                                    \
+    double map_##name(double v, const double *args, size_t n_args)                                 \
+    {                                                                                              \
+        (void)args, (void)n_args;                                                                  \
+        return expression;                                                                         \
+    }
+PLAIN(abs, fabs(v))
+PLAIN(ceil, ceil(v))
+PLAIN(floor, floor(v))
+PLAIN(exp, exp(v))
+PLAIN(ln, log(v))
+PLAIN(log2, log2(v))
+PLAIN(log10, log10(v))
+PLAIN(sqrt, sqrt(v))
+PLAIN(sgn, v<0 ? -1 : v> 0 ? 1 : v)
+PLAIN(sin, sin(v))
+PLAIN(cos, cos(v))
+PLAIN(tan, tan(v))
+PLAIN(asin, asin(v))
+PLAIN(acos, acos(v))
+PLAIN(atan, atan(v))
+PLAIN(sinh, sinh(v))
+PLAIN(cosh, cosh(v))
+PLAIN(tanh, tanh(v))
+PLAIN(asinh, asinh(v))
+PLAIN(acosh, acosh(v))
+PLAIN(atanh, atanh(v))
+PLAIN(deg, v * 180 / M_PI)
+PLAIN(rad, v *M_PI / 180)
+#undef PLAIN
+
+double map_round(double v, const double *args, size_t n_args)
+{
+    // The inverse first, as Prometheus, for the same rounding errors.
+    double inverse = 1.0 / (n_args ? args[0] : 1);
+    return floor(v * inverse + 0.5) / inverse;
+}
+
+// With the lower limit above the upper there is no value: the evaluator drops the absent marker.
+static double clamp(double v, double low, double high)
+{
+    if (low > high)
+        return promql_absent_value();
+    if (isnan(v) || isnan(low) || isnan(high))
+        return (double)NAN;
+    return fmax(low, fmin(high, v));
+}
+
+double map_clamp(double v, const double *args, size_t n_args)
+{
+    (void)n_args;
+    return clamp(v, args[0], args[1]);
+}
+
+double map_clamp_min(double v, const double *args, size_t n_args)
+{
+    (void)n_args;
+    return clamp(v, args[0], (double)INFINITY);
+}
+
+double map_clamp_max(double v, const double *args, size_t n_args)
+{
+    (void)n_args;
+    return clamp(v, -(double)INFINITY, args[0]);
+}

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/lexer.h"
+
+#include "base/mem.h"
+#include "promql/ast.h"
+
+#include <stdarg.h>
+#include <strings.h>
+
+static const struct {
+    const char *word;
+    enum token_type type;
+    int code;
+} words[] = {
+    {"and", T_OPERATOR, PROMQL_AND},
+    {"or", T_OPERATOR, PROMQL_OR},
+    {"unless", T_OPERATOR, PROMQL_UNLESS},
+    {"atan2", T_OPERATOR, PROMQL_ATAN2},
+    {"sum", T_AGGREGATE, PROMQL_SUM},
+    {"avg", T_AGGREGATE, PROMQL_AVG},
+    {"count", T_AGGREGATE, PROMQL_COUNT},
+    {"min", T_AGGREGATE, PROMQL_MIN},
+    {"max", T_AGGREGATE, PROMQL_MAX},
+    {"group", T_AGGREGATE, PROMQL_GROUP},
+    {"stddev", T_AGGREGATE, PROMQL_STDDEV},
+    {"stdvar", T_AGGREGATE, PROMQL_STDVAR},
+    {"topk", T_AGGREGATE, PROMQL_TOPK},
+    {"bottomk", T_AGGREGATE, PROMQL_BOTTOMK},
+    {"count_values", T_AGGREGATE, PROMQL_COUNT_VALUES},
+    {"quantile", T_AGGREGATE, PROMQL_QUANTILE},
+    {"bool", T_KEYWORD, K_BOOL},
+    {"by", T_KEYWORD, K_BY},
+    {"group_left", T_KEYWORD, K_GROUP_LEFT},
+    {"group_right", T_KEYWORD, K_GROUP_RIGHT},
+    {"ignoring", T_KEYWORD, K_IGNORING},
+    {"offset", T_KEYWORD, K_OFFSET},
+    {"on", T_KEYWORD, K_ON},
+    {"without", T_KEYWORD, K_WITHOUT},
+    {"start", T_PREPROCESSOR, 0},
+    {"end", T_PREPROCESSOR, 1},
+    {"inf", T_NUMBER, 0},
+    {"nan", T_NUMBER, 0},
+};
+
+static bool is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_alpha(int c)
+{
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_space(int c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static int peek(const struct lexer *l)
+{
+    return l->at < l->input.len ? (unsigned char)l->input.data[l->at] : -1;
+}
+
+static bool accept(struct lexer *l, const char *set)
+{
+    int c = peek(l);
+    if (c <= 0 || !strchr(set, c))
+        return false;
+    l->at++;
+    return true;
+}
+
+static struct token emit(struct lexer *l, enum token_type type, int code)
+{
+    struct token t = {type, code, (uint32_t)l->start, (uint32_t)l->at,
+                      gs_slice_make(l->input.data + l->start, l->at - l->start)};
+    return t;
+}
+
+static struct token fail(struct lexer *l, const char *fmt, ...) GS_PRINTF(2, 3);
+static struct token fail(struct lexer *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    struct token t = emit(l, T_ERROR, 0);
+    const char *kept = gs_arena_strndup(l->arena, text, strlen(text));
+    t.text = gs_slice_of(kept ? kept : "out of memory");
+    return t;
+}
+
+static size_t rune_len(const struct lexer *l, size_t at)
+{
+    unsigned char c = (unsigned char)l->input.data[at];
+    size_t n = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    return n < l->input.len - at ? n : l->input.len - at;
+}
+
+// "what: 'x'" for the character at this place, as Go's %q prints a rune.
+static struct token fail_rune(struct lexer *l, const char *what, size_t at)
+{
+    if (at >= l->input.len)
+        return fail(l, "%s '\xef\xbf\xbd'", what);
+    const char *escaped = NULL;
+    switch (l->input.data[at]) {
+    case '\n':
+        escaped = "\\n";
+        break;
+    case '\t':
+        escaped = "\\t";
+        break;
+    case '\r':
+        escaped = "\\r";
+        break;
+    case '\'':
+        escaped = "\\'";
+        break;
+    case '\\':
+        escaped = "\\\\";
+        break;
+    default:
+        break;
+    }
+    if (escaped)
+        return fail(l, "%s '%s'", what, escaped);
+    unsigned char c = (unsigned char)l->input.data[at];
+    if (c < 0x20 || c == 0x7f)
+        return fail(l, "%s '\\x%02x'", what, c);
+    return fail(l, "%s '%.*s'", what, (int)rune_len(l, at), l->input.data + at);
+}
+
+// --- numbers and durations ---
+
+static bool is_any(const struct lexer *l, const char *set)
+{
+    int c = peek(l);
+    return c > 0 && strchr(set, c);
+}
+
+// Digits with dots, exponents and underscores in places that are allowed. False: not a number (it
+// may be a duration); l->at stands where it stopped.
+static bool scan_number(struct lexer *l)
+{
+    const char *digits = "0123456789";
+    bool dot = false, exponent = false, hex = false;
+    size_t first = l->at;
+    if (accept(l, "0") && accept(l, "xX")) {
+        (void)accept(l, "_");
+        digits = "0123456789abcdefABCDEF";
+        hex = true;
+    }
+    (void)accept(l, ".");
+    (void)accept(l, digits);
+    while (is_any(l, digits) || is_any(l, "._eE")) {
+        if (is_any(l, digits)) {
+            l->at++;
+            continue;
+        }
+        if ((is_any(l, ".") && dot) || (is_any(l, "eE") && exponent)) {
+            l->at++;
+            return false;
+        }
+        if (accept(l, ".")) {
+            dot = true;
+            if (accept(l, "_.") || hex)
+                return false;
+        } else if (accept(l, "eE")) {
+            exponent = true;
+            (void)accept(l, "+-");
+            if (accept(l, "._eE") || peek(l) < 0)
+                return false;
+        } else if (accept(l, "_")) {
+            if (accept(l, "._eE") || peek(l) < 0)
+                return false;
+        }
+    }
+    return l->at != first && !is_alpha(peek(l)) && !is_digit(peek(l));
+}
+
+static bool scan_rest_of_duration(struct lexer *l)
+{
+    if (!accept(l, "smhdwy"))
+        return false;
+    (void)accept(l, "s");
+    while (is_digit(peek(l))) {
+        while (is_digit(peek(l)))
+            l->at++;
+        if (!accept(l, "smhdw"))
+            return false;
+        (void)accept(l, "s");
+    }
+    if (!is_alpha(peek(l)) && !is_digit(peek(l)))
+        return true;
+    l->at++;
+    return false;
+}
+
+static struct token number_or_duration(struct lexer *l)
+{
+    if (scan_number(l))
+        return emit(l, T_NUMBER, 0);
+    if (scan_rest_of_duration(l))
+        return emit(l, T_DURATION, 0);
+    GS_AUTO_BUF struct gs_buf quoted = {0};
+    promql_quote(&quoted, gs_slice_make(l->input.data + l->start, l->at - l->start));
+    return fail(l, "bad number or duration syntax: %s", quoted.data);
+}
+
+// --- strings ---
+
+static int hex_digits(struct lexer *l, int n, int base, uint32_t *ret)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < n; i++) {
+        int c = peek(l), d = is_digit(c)                          ? c - '0'
+                             : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                                  : 16;
+        if (c < 0 || d >= base)
+            return c < 0 ? -1 : 0;
+        v = v * (uint32_t)base + (uint32_t)d;
+        l->at++;
+    }
+    *ret = v;
+    return 1;
+}
+
+// Behind a backslash. NULL when the escape is sound.
+static const char *check_escape(struct lexer *l, char quote)
+{
+    int c = peek(l), n, base = 16;
+    uint32_t max = 0x10ffff, v = 0;
+    if (c < 0)
+        return "escape sequence not terminated";
+    if (strchr("abfnrtv\\", c) || c == quote) {
+        l->at++;
+        return NULL;
+    }
+    if (c >= '0' && c <= '7') {
+        n = 3;
+        base = 8;
+        max = 255;
+    } else if (c == 'x' || c == 'u' || c == 'U') {
+        n = c == 'x' ? 2 : c == 'u' ? 4 : 8;
+        max = c == 'x' ? 255 : max;
+        l->at++;
+    } else {
+        return "unknown escape sequence";
+    }
+    int ok = hex_digits(l, n, base, &v);
+    if (ok < 1)
+        return ok ? "escape sequence not terminated" : "illegal character in escape sequence";
+    if (v > max || (v >= 0xd800 && v < 0xe000))
+        return "escape sequence is an invalid Unicode code point";
+    return NULL;
+}
+
+static struct token string(struct lexer *l, char quote)
+{
+    bool raw = quote == '`';
+    for (;;) {
+        int c = peek(l);
+        if (c < 0 || (c == '\n' && !raw))
+            return fail(l, raw ? "unterminated raw string" : "unterminated quoted string");
+        l->at++;
+        if (c == quote)
+            return emit(l, T_STRING, 0);
+        const char *wrong = c == '\\' && !raw ? check_escape(l, quote) : NULL;
+        if (wrong && gs_streq(wrong, "unknown escape sequence")) {
+            int bad = peek(l);
+            return fail(l, "unknown escape sequence U+%04X '%c'", (unsigned)bad, bad);
+        }
+        if (wrong)
+            return fail(l, "%s", wrong);
+    }
+}
+
+// --- words ---
+
+static struct token word(struct lexer *l)
+{
+    bool colon = false;
+    while (is_alpha(peek(l)) || is_digit(peek(l)) || peek(l) == ':') {
+        colon |= peek(l) == ':';
+        l->at++;
+    }
+    size_t len = l->at - l->start;
+    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
+        if (strlen(words[i].word) == len &&
+            strncasecmp(words[i].word, l->input.data + l->start, len) == 0)
+            return emit(l, words[i].type, words[i].code);
+    return emit(l, colon ? T_METRIC_IDENTIFIER : T_IDENTIFIER, 0);
+}
+
+static struct token inside_braces(struct lexer *l)
+{
+    int c = peek(l);
+    if (c < 0)
+        return fail(l, "unexpected end of input inside braces");
+    if (is_alpha(c)) {
+        while (is_alpha(peek(l)) || is_digit(peek(l)))
+            l->at++;
+        return emit(l, T_IDENTIFIER, 0);
+    }
+    l->at++;
+    switch (c) {
+    case ',':
+        return emit(l, T_COMMA, 0);
+    case '"':
+    case '\'':
+    case '`':
+        return string(l, (char)c);
+    case '=':
+        return accept(l, "~") ? emit(l, T_EQL_REGEX, 0) : emit(l, T_EQL, 0);
+    case '!':
+        if (accept(l, "~"))
+            return emit(l, T_NEQ_REGEX, 0);
+        if (accept(l, "="))
+            return emit(l, T_OPERATOR, PROMQL_NEQ);
+        return fail_rune(l, "unexpected character after '!' inside braces:", l->at);
+    case '{':
+        return fail(l, "unexpected left brace '{'");
+    case '}':
+        l->brace_open = false;
+        return emit(l, T_RIGHT_BRACE, 0);
+    default:
+        return fail_rune(l, "unexpected character inside braces:", l->at - 1);
+    }
+}
+
+static struct token inside_brackets(struct lexer *l)
+{
+    int c = peek(l);
+    if (c < 0)
+        return fail(l, "unexpected end of input in duration expression");
+    if (is_digit(c) || c == '.') {
+        l->got_duration = true;
+        return number_or_duration(l);
+    }
+    l->at++;
+    switch (c) {
+    case ']':
+        l->bracket_open = false;
+        return emit(l, T_RIGHT_BRACKET, 0);
+    case ':':
+        if (!l->got_duration)
+            return fail(l, "unexpected colon before duration in duration expression");
+        if (l->got_colon)
+            return fail(l, "unexpected repeated colon in duration expression");
+        l->got_colon = true;
+        return emit(l, T_COLON, 0);
+    case '+':
+        return emit(l, T_OPERATOR, PROMQL_ADD);
+    case '-':
+        return emit(l, T_OPERATOR, PROMQL_SUB);
+    default:
+        return fail_rune(l, "unexpected character in duration expression:", l->at - 1);
+    }
+}
+
+static struct token one_of(struct lexer *l, const char *next, int with, int without)
+{
+    return accept(l, next) ? emit(l, T_OPERATOR, with) : emit(l, T_OPERATOR, without);
+}
+
+static struct token bracket(struct lexer *l, int c)
+{
+    if (c == '{') {
+        l->brace_open = true;
+        return emit(l, T_LEFT_BRACE, 0);
+    }
+    if (c == ']')
+        return fail(l, "unexpected right bracket ']'");
+    if (c == '[') {
+        l->bracket_open = true;
+        l->got_colon = l->got_duration = false;
+        return emit(l, T_LEFT_BRACKET, 0);
+    }
+    l->paren_depth += c == '(' ? 1 : -1;
+    if (l->paren_depth < 0)
+        return fail(l, "unexpected right parenthesis ')'");
+    return emit(l, c == '(' ? T_LEFT_PAREN : T_RIGHT_PAREN, 0);
+}
+
+static struct token statement(struct lexer *l)
+{
+    static const char arithmetic[] = "+-*/%^";
+    static const int arithmetic_ops[] = {PROMQL_ADD, PROMQL_SUB, PROMQL_MUL,
+                                         PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
+    int c = peek(l);
+    if (c < 0)
+        return l->paren_depth ? fail(l, "unclosed left parenthesis") : emit(l, T_EOF, 0);
+    bool dotted = c == '.' && l->at + 1 < l->input.len && is_digit(l->input.data[l->at + 1]);
+    if (is_digit(c) || dotted)
+        return number_or_duration(l);
+    if (is_alpha(c) || c == ':')
+        return word(l);
+    l->at++;
+    const char *op = c ? strchr(arithmetic, c) : NULL;
+    if (op)
+        return emit(l, T_OPERATOR, arithmetic_ops[op - arithmetic]);
+    switch (c) {
+    case ',':
+        return emit(l, T_COMMA, 0);
+    case '@':
+        return emit(l, T_AT, 0);
+    case '=':
+        if (accept(l, "="))
+            return emit(l, T_OPERATOR, PROMQL_EQL);
+        if (peek(l) == '~')
+            return fail(l, "unexpected character after '=': '~'");
+        return emit(l, T_EQL, 0);
+    case '!':
+        if (accept(l, "="))
+            return emit(l, T_OPERATOR, PROMQL_NEQ);
+        return fail_rune(l, "unexpected character after '!':", l->at);
+    case '<':
+        return one_of(l, "=", PROMQL_LTE, PROMQL_LSS);
+    case '>':
+        return one_of(l, "=", PROMQL_GTE, PROMQL_GTR);
+    case '"':
+    case '\'':
+    case '`':
+        return string(l, (char)c);
+    case '(':
+    case ')':
+    case '{':
+    case '[':
+    case ']':
+        return bracket(l, c);
+    default:
+        return fail_rune(l, "unexpected character:", l->at - 1);
+    }
+}
+
+static void skip_blanks_and_comments(struct lexer *l)
+{
+    for (;;) {
+        while (is_space(peek(l)))
+            l->at++;
+        if (peek(l) != '#')
+            return;
+        while (peek(l) >= 0 && peek(l) != '\n' && peek(l) != '\r')
+            l->at++;
+    }
+}
+
+struct token lexer_next(struct lexer *l)
+{
+    skip_blanks_and_comments(l);
+    l->start = l->at;
+    if (l->brace_open)
+        return inside_braces(l);
+    if (l->bracket_open)
+        return inside_brackets(l);
+    return statement(l);
+}
+
+void promql_quote(struct gs_buf *out, struct gs_slice s)
+{
+    static const char escapes[] = "\a\b\f\n\r\t\v\\\"", letters[] = "abfnrtv\\\"";
+    gs_buf_add_char(out, '"');
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        const char *e = c ? strchr(escapes, c) : NULL;
+        if (e)
+            gs_buf_addf(out, "\\%c", letters[e - escapes]);
+        else if (c < 0x20 || c == 0x7f)
+            gs_buf_addf(out, "\\x%02x", c);
+        else
+            gs_buf_add_char(out, (char)c);
+    }
+    gs_buf_add_char(out, '"');
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of two vectors: which series belong together, and what becomes of their labels.
+#include "promql/eval_private.h"
+
+#include "base/mem.h"
+
+#define NONE UINT32_MAX
+
+static struct gs_error *rule_of(struct promql_eval *ev, const struct promql_node *n,
+                                struct promql_key_rule *ret)
+{
+    *ret = (struct promql_key_rule){.n = n->u.binary.labels.n, .on = n->u.binary.on};
+    return promql_eval_names(ev, n->u.binary.labels, &ret->names);
+}
+
+static bool is_comparison(enum promql_op op)
+{
+    return op >= PROMQL_EQL && op <= PROMQL_GTE;
+}
+
+// --- and, or, unless ---
+
+// present[id]: a series of m with this id has a value at the step.
+static void mark_present(const struct promql_matrix *m, const struct promql_keys *k, size_t step,
+                         bool *present)
+{
+    memset(present, 0, k->n_ids * sizeof(*present));
+    for (size_t s = 0; s < m->n; s++)
+        if (!promql_absent(m->series[s].v[step]))
+            present[k->ids[s]] = true;
+}
+
+// Keeps the values at the step whose id is (not) present.
+static void filter(struct promql_matrix *m, const struct promql_keys *k, size_t step,
+                   const bool *present, bool wanted)
+{
+    for (size_t s = 0; s < m->n; s++)
+        if (present[k->ids[s]] != wanted)
+            m->series[s].v[step] = promql_absent_value();
+}
+
+static struct gs_error *both(struct promql_eval *ev, const struct promql_matrix *a,
+                             const struct promql_matrix *b, struct promql_matrix *ret)
+{
+    struct gs_error *err = promql_eval_matrix(ev, ret, a->n + b->n);
+    if (err)
+        return err;
+    for (size_t i = 0; i < a->n; i++)
+        ret->series[ret->n++] = a->series[i];
+    for (size_t i = 0; i < b->n; i++)
+        ret->series[ret->n++] = b->series[i];
+    return NULL;
+}
+
+struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_node *n,
+                                  const struct promql_matrix *lhs, const struct promql_matrix *rhs,
+                                  struct promql_matrix *ret)
+{
+    struct promql_key_rule rule;
+    struct promql_keys left = {0}, right = {0};
+    bool *present = NULL;
+    struct promql_matrix a = *lhs, b = *rhs;
+    struct gs_error *err = rule_of(ev, n, &rule);
+    if (!err)
+        err = promql_eval_keys(ev, &rule, lhs, rhs, &left, &right);
+    if (!err)
+        err = promql_eval_alloc(ev, left.n_ids + 1, sizeof(*present), &present);
+    for (size_t i = 0; i < ev->steps.n && !err; i++) {
+        bool is_or = n->u.binary.op == PROMQL_OR;
+        mark_present(is_or ? &a : &b, is_or ? &left : &right, i, present);
+        filter(is_or ? &b : &a, is_or ? &right : &left, i, present, n->u.binary.op == PROMQL_AND);
+    }
+    if (!err && n->u.binary.op == PROMQL_OR) {
+        promql_eval_compact(&b);
+        err = both(ev, &a, &b, ret);
+        return err ? err : promql_eval_merge_equal(ev, ret, false, NULL);
+    }
+    promql_eval_compact(&a);
+    *ret = a;
+    return err;
+}
+
+// --- arithmetic and comparison ---
+
+struct match {
+    struct promql_eval *ev;
+    const struct promql_node *n;
+    const struct promql_matrix *many, *one;
+    bool swapped; // the one side is the left one
+    struct promql_key_rule rule;
+    const uint32_t *include;
+    struct promql_keys many_keys, one_keys;
+    uint32_t *current; // of each id: the one-side series at this step, NONE
+    uint32_t *matched; // of each id: the last step + 1 with a result (one to one)
+    struct {
+        uint32_t one, result; // of each many-side series: the last partner, the series made with it
+    } * last;
+};
+
+static struct gs_error *duplicate_on_one_side(const struct match *m, uint32_t a, uint32_t b)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct tsdb_labels group;
+    struct gs_error *err =
+        promql_eval_key_labels(m->ev, &m->rule, m->one->series[a].labels, &group);
+    if (err)
+        return err;
+    gs_buf_add_str(&text, "found duplicate series for the match group ");
+    promql_eval_print_labels(m->ev, group, &text);
+    gs_buf_addf(&text, " on the %s hand-side of the operation: [", m->swapped ? "left" : "right");
+    promql_eval_print_labels(m->ev, m->one->series[a].labels, &text);
+    gs_buf_add_str(&text, ", ");
+    promql_eval_print_labels(m->ev, m->one->series[b].labels, &text);
+    gs_buf_add_str(&text, "];many-to-many matching not allowed: matching labels must be unique on "
+                          "one side");
+    return gs_error_new(GS_ECONFLICT, "%s", text.data);
+}
+
+// Who stands on the one side of each id at this step. *ret_any: somebody does.
+static struct gs_error *place_one_side(struct match *m, size_t step, bool *ret_any)
+{
+    memset(m->current, 0xff, m->one_keys.n_ids * sizeof(*m->current));
+    *ret_any = false;
+    for (size_t s = 0; s < m->one->n; s++) {
+        if (promql_absent(m->one->series[s].v[step]))
+            continue;
+        uint32_t *at = &m->current[m->one_keys.ids[s]];
+        if (*at != NONE)
+            return duplicate_on_one_side(m, (uint32_t)s, *at);
+        *at = (uint32_t)s;
+        *ret_any = true;
+    }
+    return NULL;
+}
+
+static bool any_at(const struct promql_matrix *m, size_t step)
+{
+    for (size_t s = 0; s < m->n; s++)
+        if (!promql_absent(m->series[s].v[step]))
+            return true;
+    return false;
+}
+
+static struct gs_error *include_labels(const struct match *m, struct tsdb_labels one,
+                                       struct tsdb_labels *labels)
+{
+    for (size_t i = 0; i < m->n->u.binary.include.n; i++) {
+        struct gs_error *err = promql_eval_with_label(m->ev, *labels, m->include[i],
+                                                      tsdb_labels_get(one, m->include[i]), labels);
+        if (err)
+            return err;
+    }
+    return NULL;
+}
+
+static struct gs_error *result_labels(const struct match *m, uint32_t many, uint32_t one,
+                                      struct tsdb_labels *ret)
+{
+    bool keep_name = is_comparison(m->n->u.binary.op) && !m->n->u.binary.return_bool;
+    bool one_to_one = m->n->u.binary.card == PROMQL_ONE_TO_ONE;
+    struct tsdb_labels l = m->many->series[many].labels;
+    struct gs_error *err = NULL;
+    if (!keep_name)
+        err = promql_eval_without_name(m->ev, l, &l);
+    if (!err && one_to_one && m->rule.on)
+        err = promql_eval_key_labels(m->ev, &m->rule, l, &l);
+    for (size_t i = 0; i < m->rule.n && one_to_one && !m->rule.on && !err; i++)
+        if (tsdb_labels_get(l, m->rule.names[i]) != TSDB_SYMBOL_EMPTY)
+            err = promql_eval_with_label(m->ev, l, m->rule.names[i], TSDB_SYMBOL_EMPTY, &l);
+    if (!err && !one_to_one)
+        err = include_labels(m, m->one->series[one].labels, &l);
+    *ret = l;
+    return err;
+}
+
+// The series that results of these two go to.
+static struct gs_error *result_series(struct match *m, uint32_t many, uint32_t one,
+                                      struct promql_matrix *ret, double **ret_v)
+{
+    bool depends = m->n->u.binary.include.n > 0;
+    if (m->last[many].result == NONE || (depends && m->last[many].one != one)) {
+        struct tsdb_labels labels;
+        struct promql_series *s;
+        struct gs_error *err = result_labels(m, many, one, &labels);
+        if (!err)
+            err = promql_eval_add_series(m->ev, ret, labels, &s);
+        if (err)
+            return err;
+        m->last[many].one = one;
+        m->last[many].result = (uint32_t)(ret->n - 1);
+    }
+    *ret_v = ret->series[m->last[many].result].v;
+    return NULL;
+}
+
+static struct gs_error *match_step(struct match *m, size_t step, struct promql_matrix *ret)
+{
+    enum promql_op op = m->n->u.binary.op;
+    for (size_t s = 0; s < m->many->n; s++) {
+        double a = m->many->series[s].v[step];
+        uint32_t id = m->many_keys.ids[s], one = m->current[id];
+        if (promql_absent(a) || one == NONE)
+            continue;
+        double b = m->one->series[one].v[step], *v;
+        bool keep;
+        double r = promql_apply(op, m->swapped ? b : a, m->swapped ? a : b, &keep);
+        if (m->n->u.binary.return_bool)
+            r = keep;
+        else if (!keep)
+            continue;
+        if (m->n->u.binary.card == PROMQL_ONE_TO_ONE) {
+            if (m->matched[id] == step + 1)
+                return gs_error_new(GS_ECONFLICT, "multiple matches for labels: many-to-one "
+                                                  "matching must be explicit "
+                                                  "(group_left/group_right)");
+            m->matched[id] = (uint32_t)step + 1;
+        }
+        struct gs_error *err = result_series(m, (uint32_t)s, one, ret, &v);
+        if (err)
+            return err;
+        v[step] = r;
+    }
+    return NULL;
+}
+
+static struct gs_error *match_init(struct match *m, const struct promql_matrix *lhs,
+                                   const struct promql_matrix *rhs)
+{
+    m->swapped = m->n->u.binary.card == PROMQL_ONE_TO_MANY;
+    m->many = m->swapped ? rhs : lhs;
+    m->one = m->swapped ? lhs : rhs;
+    struct gs_error *err = rule_of(m->ev, m->n, &m->rule);
+    if (!err)
+        err = promql_eval_names(m->ev, m->n->u.binary.include, &m->include);
+    if (!err)
+        err = promql_eval_keys(m->ev, &m->rule, m->many, m->one, &m->many_keys, &m->one_keys);
+    if (!err)
+        err = promql_eval_alloc(m->ev, m->one_keys.n_ids, sizeof(*m->current), &m->current);
+    if (!err)
+        err = promql_eval_alloc(m->ev, m->one_keys.n_ids, sizeof(*m->matched), &m->matched);
+    if (!err)
+        err = promql_eval_alloc(m->ev, m->many->n, sizeof(*m->last), &m->last);
+    for (size_t i = 0; !err && i < m->many->n; i++)
+        m->last[i].one = m->last[i].result = NONE;
+    return err;
+}
+
+struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql_node *n,
+                                     const struct promql_matrix *lhs,
+                                     const struct promql_matrix *rhs, struct promql_matrix *ret)
+{
+    ret->n_steps = ev->steps.n;
+    if (!lhs->n || !rhs->n)
+        return NULL;
+    struct match m = {.ev = ev, .n = n};
+    struct gs_error *err = match_init(&m, lhs, rhs);
+    if (!err)
+        err = promql_eval_matrix(ev, ret, m.many->n);
+    for (size_t i = 0; i < ev->steps.n && !err; i++) {
+        bool any;
+        if (!any_at(m.many, i))
+            continue;
+        err = place_one_side(&m, i, &any);
+        if (!err && any)
+            err = match_step(&m, i, ret);
+    }
+    if (!err)
+        err = promql_eval_count(ev, ret->n * ev->steps.n);
+    return err ? err
+               : promql_eval_merge_equal(ev, ret, false,
+                                         n->u.binary.card == PROMQL_ONE_TO_ONE
+                                             ? NULL
+                                             : "multiple matches for labels: grouping labels must "
+                                               "ensure unique matches");
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/eval_private.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+
+#define MAX_NOTES ((size_t)10) // of a kind, as in Prometheus' answers
+
+static void add(const struct promql_notes *n, char ***list, size_t *len, size_t *cap,
+                const char *kind, uint32_t pos, const char *fmt, va_list ap)
+{
+    if (*len >= MAX_NOTES)
+        return;
+    size_t line = 1, start = 0;
+    for (size_t i = 0; i < pos && i < n->text.len; i++) {
+        if (n->text.data[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    }
+    GS_AUTO_FREE char *what = gs_vformat(fmt, ap);
+    char *text = gs_format("PromQL %s: %s (%zu:%zu)", kind, what, line, pos - start + 1);
+    for (size_t i = 0; i < *len; i++) {
+        if (gs_streq((*list)[i], text)) {
+            free(text);
+            return;
+        }
+    }
+    gs_grow(list, cap, *len, sizeof(**list));
+    (*list)[(*len)++] = text;
+}
+
+void promql_note_warn(struct promql_notes *n, uint32_t pos, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add(n, &n->warnings, &n->n_warnings, &n->warnings_cap, "warning", pos, fmt, ap);
+    va_end(ap);
+}
+
+void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add(n, &n->infos, &n->n_infos, &n->infos_cap, "info", pos, fmt, ap);
+    va_end(ap);
+}
+
+void promql_notes_finish(struct promql_notes *n)
+{
+    for (size_t i = 0; i < n->n_warnings; i++)
+        free(n->warnings[i]);
+    for (size_t i = 0; i < n->n_infos; i++)
+        free(n->infos[i]);
+    free(n->warnings);
+    free(n->infos);
+    *n = (struct promql_notes){0};
+}

@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precedence climbing over the token stream. The first error ends the parse; its texts are
+// Prometheus', which users know and tools match.
+#include "promql/parser_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/utf8.h"
+#include "promql/functions.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+void parser_fail(struct parser *p, uint32_t pos, const char *fmt, ...)
+{
+    if (p->err)
+        return;
+    size_t line = 1, line_start = 0;
+    for (size_t i = 0; i < pos && i < p->expr->text.len; i++) {
+        if (p->expr->text.data[i] == '\n') {
+            line++;
+            line_start = i + 1;
+        }
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    p->err = gs_error_new(GS_EINVAL, "%zu:%zu: parse error: %s", line, pos - line_start + 1, text);
+}
+
+void parser_advance(struct parser *p)
+{
+    p->last_end = p->tok.end;
+    p->tok = lexer_next(&p->lexer);
+    if (p->tok.type == T_ERROR)
+        parser_fail(p, p->tok.start, GS_SLICE_FMT, GS_SLICE_ARG(p->tok.text));
+}
+
+bool parser_accept(struct parser *p, enum token_type type)
+{
+    if (p->tok.type != type)
+        return false;
+    parser_advance(p);
+    return true;
+}
+
+bool parser_is_keyword(const struct parser *p, enum keyword k)
+{
+    return p->tok.type == T_KEYWORD && p->tok.code == (int)k;
+}
+
+static void describe(const struct token *t, struct gs_buf *out)
+{
+    switch (t->type) {
+    case T_EOF:
+        gs_buf_add_str(out, "end of input");
+        return;
+    case T_KEYWORD:
+    case T_PREPROCESSOR:
+        gs_buf_addf(out, "<" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
+        return;
+    case T_OPERATOR:
+    case T_EQL:
+    case T_EQL_REGEX:
+    case T_NEQ_REGEX:
+        gs_buf_addf(out, "<op:" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
+        return;
+    case T_AGGREGATE:
+        gs_buf_addf(out, "<aggr:" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
+        return;
+    case T_IDENTIFIER:
+        gs_buf_add_str(out, "identifier ");
+        break;
+    case T_METRIC_IDENTIFIER:
+        gs_buf_add_str(out, "metric identifier ");
+        break;
+    case T_STRING:
+        gs_buf_add_str(out, "string ");
+        break;
+    case T_NUMBER:
+        gs_buf_add_str(out, "number ");
+        break;
+    case T_DURATION:
+        gs_buf_add_str(out, "duration ");
+        break;
+    default:
+        break;
+    }
+    bool name = t->type == T_IDENTIFIER || t->type == T_METRIC_IDENTIFIER;
+    bool cut = !name && t->text.len > 10;
+    promql_quote(out, cut ? gs_slice_make(t->text.data, 10) : t->text);
+    if (cut)
+        gs_buf_add_str(out, "...");
+}
+
+void parser_unexpected(struct parser *p, const char *context, const char *expected)
+{
+    if (p->err)
+        return;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "unexpected ");
+    describe(&p->tok, &text);
+    if (!context && p->aggregations)
+        context = "aggregation";
+    if (context)
+        gs_buf_addf(&text, " in %s", context);
+    if (expected)
+        gs_buf_addf(&text, ", expected %s", expected);
+    parser_fail(p, p->tok.start, "%s", text.data);
+}
+
+static void out_of_memory(struct parser *p)
+{
+    if (!p->err)
+        p->err = gs_error_new(GS_ELIMIT, "the expression needs too much memory");
+}
+
+struct promql_node *parser_node(struct parser *p, enum promql_kind kind, uint32_t start)
+{
+    struct promql_node *n = gs_arena_alloc(&p->expr->arena, sizeof(*n));
+    if (!n) {
+        out_of_memory(p);
+        return NULL;
+    }
+    n->kind = kind;
+    n->start = start;
+    n->end = start;
+    return n;
+}
+
+struct promql_node *parser_check_height(struct parser *p, struct promql_node *n,
+                                        const struct promql_node *below)
+{
+    n->height = below->height + 1;
+    if (n->height <= PROMQL_MAX_HEIGHT)
+        return n;
+    if (!p->err)
+        p->err = gs_error_new(GS_ELIMIT, "the expression has more than %d operations in a row",
+                              PROMQL_MAX_HEIGHT);
+    return NULL;
+}
+
+const char *parser_text(struct parser *p, struct gs_slice s)
+{
+    const char *copy = gs_arena_strndup(&p->expr->arena, s.data ? s.data : "", s.len);
+    if (!copy)
+        out_of_memory(p);
+    return copy ? copy : "";
+}
+
+// --- literals ---
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)((n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0) | c);
+    return n;
+}
+
+// At the character behind a backslash, which the lexer has checked. Returns the bytes used.
+static size_t unescape(const char *in, char *out, size_t *len)
+{
+    static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
+    const char *simple = strchr(letters, *in);
+    if (simple) {
+        out[(*len)++] = values[simple - letters];
+        return 1;
+    }
+    bool octal = *in >= '0' && *in <= '7';
+    if (!octal && *in != 'x' && *in != 'u' && *in != 'U') {
+        out[(*len)++] = *in;
+        return 1;
+    }
+    size_t n = octal ? 3 : *in == 'x' ? 2 : *in == 'u' ? 4 : 8, skip = !octal;
+    uint32_t v = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = in[skip + i];
+        v = v * (octal ? 8 : 16) + (uint32_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+    }
+    if (octal || *in == 'x')
+        out[(*len)++] = (char)v;
+    else
+        *len += put_utf8(out + *len, v);
+    return skip + n;
+}
+
+struct gs_slice parser_unquote(struct parser *p, const struct token *t)
+{
+    struct gs_slice in = gs_slice_make(t->text.data + 1, t->text.len - 2);
+    char *out = gs_arena_alloc(&p->expr->arena, in.len + 5);
+    if (!out) {
+        out_of_memory(p);
+        return GS_SLICE("");
+    }
+    size_t len = 0;
+    for (size_t i = 0; i < in.len;) {
+        if (in.data[i] == '\\' && t->text.data[0] != '`')
+            i += 1 + unescape(in.data + i + 1, out, &len);
+        else
+            out[len++] = in.data[i++];
+    }
+    out[len] = '\0';
+    return gs_slice_make(out, len);
+}
+
+// As Go's ParseInt with base 0, then ParseFloat.
+static bool parse_number(struct gs_slice text, double *ret)
+{
+    char digits[128];
+    size_t n = 0;
+    if (text.len >= sizeof(digits))
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] != '_')
+            digits[n++] = text.data[i];
+    digits[n] = '\0';
+    bool hex = n > 1 && digits[0] == '0' && (digits[1] | 32) == 'x';
+    bool octal = n > 1 && digits[0] == '0' && strspn(digits, "01234567") == n;
+    if (hex || octal) {
+        char *end;
+        *ret = (double)strtoull(digits, &end, hex ? 16 : 8);
+        return *end == '\0';
+    }
+    struct gs_error *err = gs_parse_double(gs_slice_make(digits, n), ret);
+    gs_error_free(err);
+    return !err;
+}
+
+bool parse_seconds(struct parser *p, struct token t, double *ret)
+{
+    if (t.type == T_NUMBER) {
+        if (parse_number(t.text, ret))
+            return true;
+        GS_AUTO_BUF struct gs_buf quoted = {0};
+        promql_quote(&quoted, t.text);
+        parser_fail(p, t.start,
+                    "error parsing number: strconv.ParseFloat: parsing %s: invalid syntax",
+                    quoted.data);
+        return false;
+    }
+    int64_t ns;
+    struct gs_error *err = gs_parse_duration(t.text, &ns);
+    if (err) {
+        GS_AUTO_BUF struct gs_buf quoted = {0};
+        promql_quote(&quoted, t.text);
+        parser_fail(p, t.start, "not a valid duration string: %s", quoted.data);
+        gs_error_free(err);
+        return false;
+    }
+    *ret = (double)ns / 1e9;
+    return true;
+}
+
+static struct promql_node *number(struct parser *p)
+{
+    struct promql_node *n = parser_node(p, PROMQL_NUMBER, p->tok.start);
+    double v = 0;
+    if (!n || !parse_seconds(p, p->tok, &v))
+        return NULL;
+    n->u.number = v;
+    n->is_duration = p->tok.type == T_DURATION;
+    n->end = p->tok.end;
+    parser_advance(p);
+    return n;
+}
+
+static struct promql_node *string(struct parser *p)
+{
+    struct promql_node *n = parser_node(p, PROMQL_STRING_LITERAL, p->tok.start);
+    if (!n)
+        return NULL;
+    n->u.string = parser_unquote(p, &p->tok);
+    n->end = p->tok.end;
+    parser_advance(p);
+    return n;
+}
+
+// --- lists ---
+
+static struct promql_node *expression(struct parser *p, int min_level);
+
+struct node_list {
+    const struct promql_node **items;
+    size_t n, cap;
+};
+
+static bool add_node(struct parser *p, struct node_list *l, const struct promql_node *n)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 4;
+        const struct promql_node **items = gs_arena_alloc(&p->expr->arena, cap * sizeof(*items));
+        if (!items) {
+            out_of_memory(p);
+            return false;
+        }
+        if (l->n)
+            memcpy(items, l->items, l->n * sizeof(*items));
+        l->items = items;
+        l->cap = cap;
+    }
+    l->items[l->n++] = n;
+    return true;
+}
+
+// "(a, b)". ret_end: behind the parenthesis.
+static bool arguments(struct parser *p, struct node_list *ret, uint32_t *ret_end)
+{
+    if (!parser_accept(p, T_LEFT_PAREN)) {
+        parser_unexpected(p, NULL, NULL);
+        return false;
+    }
+    while (p->tok.type != T_RIGHT_PAREN) {
+        struct promql_node *n = expression(p, 0);
+        if (!n || !add_node(p, ret, n))
+            return false;
+        uint32_t comma = p->tok.start;
+        if (parser_accept(p, T_COMMA)) {
+            if (p->tok.type == T_RIGHT_PAREN)
+                parser_fail(p, comma, "trailing commas not allowed in function call args");
+        } else if (p->tok.type != T_RIGHT_PAREN) {
+            parser_unexpected(p, NULL, NULL);
+        }
+        if (p->err)
+            return false;
+    }
+    *ret_end = p->tok.end;
+    parser_advance(p);
+    return !p->err;
+}
+
+static bool is_label_token(const struct token *t)
+{
+    return t->type == T_IDENTIFIER || t->type == T_KEYWORD || t->type == T_AGGREGATE ||
+           t->type == T_PREPROCESSOR || t->type == T_METRIC_IDENTIFIER ||
+           (t->type == T_OPERATOR && t->text.len &&
+            ((t->text.data[0] | 32) >= 'a' && (t->text.data[0] | 32) <= 'z'));
+}
+
+static bool grouping_label(struct parser *p, struct gs_slice *ret)
+{
+    if (p->tok.type == T_STRING) {
+        *ret = parser_unquote(p, &p->tok);
+    } else if (is_label_token(&p->tok)) {
+        *ret = gs_slice_make(parser_text(p, p->tok.text), p->tok.text.len);
+    } else {
+        parser_unexpected(p, "grouping opts", "label");
+        return false;
+    }
+    if (!ret->len || p->tok.type == T_METRIC_IDENTIFIER || gs_utf8_valid_prefix(*ret) != ret->len) {
+        GS_AUTO_BUF struct gs_buf quoted = {0};
+        promql_quote(&quoted, *ret);
+        parser_fail(p, p->tok.start, "invalid label name for grouping: %s", quoted.data);
+        return false;
+    }
+    parser_advance(p);
+    return !p->err;
+}
+
+static bool grouping_labels(struct parser *p, struct promql_names *ret)
+{
+    struct gs_slice *items = NULL;
+    size_t n = 0, cap = 0;
+    if (!parser_accept(p, T_LEFT_PAREN)) {
+        parser_unexpected(p, "grouping opts", "\"(\"");
+        return false;
+    }
+    while (p->tok.type != T_RIGHT_PAREN) {
+        if (n == cap) {
+            cap = cap ? cap * 2 : 8;
+            struct gs_slice *grown = gs_arena_alloc(&p->expr->arena, cap * sizeof(*grown));
+            if (!grown) {
+                out_of_memory(p);
+                return false;
+            }
+            if (n)
+                memcpy(grown, items, n * sizeof(*items));
+            items = grown;
+        }
+        if (!grouping_label(p, &items[n++]))
+            return false;
+        if (!parser_accept(p, T_COMMA) && p->tok.type != T_RIGHT_PAREN) {
+            parser_unexpected(p, "grouping opts", "\",\" or \")\"");
+            return false;
+        }
+    }
+    parser_advance(p);
+    *ret = (struct promql_names){items, n};
+    return !p->err;
+}
+
+// --- aggregations and calls ---
+
+static bool is_grouping(const struct parser *p)
+{
+    return parser_is_keyword(p, K_BY) || parser_is_keyword(p, K_WITHOUT);
+}
+
+static bool aggregate_modifier(struct parser *p, struct promql_node *n)
+{
+    n->u.aggregate.without = parser_is_keyword(p, K_WITHOUT);
+    n->u.aggregate.has_grouping = true;
+    parser_advance(p);
+    return grouping_labels(p, &n->u.aggregate.grouping);
+}
+
+static bool takes_param(enum promql_agg op)
+{
+    return op == PROMQL_TOPK || op == PROMQL_BOTTOMK || op == PROMQL_COUNT_VALUES ||
+           op == PROMQL_QUANTILE;
+}
+
+static struct promql_node *aggregate(struct parser *p, const struct token *op)
+{
+    struct promql_node *n = parser_node(p, PROMQL_AGGREGATE, op->start);
+    struct node_list args = {0};
+    if (!n)
+        return NULL;
+    n->u.aggregate.op = (enum promql_agg)op->code;
+    p->aggregations++;
+    bool before = is_grouping(p);
+    if (before && !aggregate_modifier(p, n))
+        return NULL;
+    if (!arguments(p, &args, &n->end))
+        return NULL;
+    if (!before && is_grouping(p) && !aggregate_modifier(p, n))
+        return NULL;
+    p->aggregations--;
+    if (!args.n) {
+        parser_fail(p, op->start, "no arguments for aggregate expression provided");
+        return NULL;
+    }
+    size_t wanted = takes_param(n->u.aggregate.op) ? 2 : 1;
+    if (args.n != wanted) {
+        parser_fail(p, op->start,
+                    "wrong number of arguments for aggregate expression provided, expected %zu, "
+                    "got %zu",
+                    wanted, args.n);
+        return NULL;
+    }
+    n->u.aggregate.param = wanted == 2 ? args.items[0] : NULL;
+    n->u.aggregate.expr = args.items[wanted - 1];
+    return n;
+}
+
+static struct promql_node *call(struct parser *p, const struct token *name)
+{
+    struct promql_node *n = parser_node(p, PROMQL_CALL, name->start);
+    struct node_list args = {0};
+    if (!n || !arguments(p, &args, &n->end))
+        return NULL;
+    n->u.call.fn = promql_function_find(name->text);
+    n->u.call.args = args.items;
+    n->u.call.n_args = args.n;
+    GS_AUTO_BUF struct gs_buf quoted = {0};
+    promql_quote(&quoted, name->text);
+    if (!n->u.call.fn)
+        parser_fail(p, name->start, "unknown function with name %s", quoted.data);
+    else if (n->u.call.fn->experimental)
+        parser_fail(p, name->start, "function %s is not enabled", quoted.data);
+    return p->err ? NULL : n;
+}
+
+// --- expressions ---
+
+static struct promql_node *parenthesised(struct parser *p)
+{
+    struct promql_node *n = parser_node(p, PROMQL_PAREN, p->tok.start);
+    parser_advance(p);
+    if (!n || p->err)
+        return NULL;
+    n->u.unary.expr = expression(p, 0);
+    if (!n->u.unary.expr)
+        return NULL;
+    n->end = p->tok.end;
+    if (!parser_accept(p, T_RIGHT_PAREN))
+        parser_unexpected(p, NULL, NULL);
+    return p->err ? NULL : n;
+}
+
+// A name that begins a call, an aggregation or a selector: the token behind it decides.
+static struct promql_node *named(struct parser *p)
+{
+    struct lexer saved = p->lexer;
+    struct token name = p->tok, next = lexer_next(&saved);
+    bool grouping = next.type == T_KEYWORD && (next.code == K_BY || next.code == K_WITHOUT);
+    if (name.type == T_AGGREGATE && (next.type == T_LEFT_PAREN || grouping)) {
+        parser_advance(p);
+        return p->err ? NULL : aggregate(p, &name);
+    }
+    if (name.type == T_IDENTIFIER && next.type == T_LEFT_PAREN) {
+        parser_advance(p);
+        return p->err ? NULL : call(p, &name);
+    }
+    return parse_selector(p);
+}
+
+static bool is_metric_word(const struct token *t)
+{
+    switch (t->type) {
+    case T_IDENTIFIER:
+    case T_METRIC_IDENTIFIER:
+    case T_AGGREGATE:
+    case T_PREPROCESSOR:
+        return true;
+    case T_KEYWORD:
+        return t->code == K_BY || t->code == K_OFFSET || t->code == K_WITHOUT;
+    case T_OPERATOR:
+        return t->code == PROMQL_AND || t->code == PROMQL_OR || t->code == PROMQL_UNLESS;
+    default:
+        return false;
+    }
+}
+
+static struct promql_node *primary(struct parser *p)
+{
+    switch (p->tok.type) {
+    case T_NUMBER:
+    case T_DURATION:
+        return number(p);
+    case T_STRING:
+        return string(p);
+    case T_LEFT_PAREN:
+        return parenthesised(p);
+    case T_LEFT_BRACE:
+        return parse_selector(p);
+    default:
+        if (is_metric_word(&p->tok))
+            return named(p);
+        parser_unexpected(p, NULL, NULL);
+        return NULL;
+    }
+}
+
+static int level_of(const struct token *t)
+{
+    if (t->type != T_OPERATOR)
+        return 0;
+    switch ((enum promql_op)t->code) {
+    case PROMQL_OR:
+        return 1;
+    case PROMQL_AND:
+    case PROMQL_UNLESS:
+        return 2;
+    case PROMQL_EQL:
+    case PROMQL_NEQ:
+    case PROMQL_LSS:
+    case PROMQL_GTR:
+    case PROMQL_LTE:
+    case PROMQL_GTE:
+        return 3;
+    case PROMQL_ADD:
+    case PROMQL_SUB:
+        return 4;
+    case PROMQL_MUL:
+    case PROMQL_DIV:
+    case PROMQL_MOD:
+    case PROMQL_ATAN2:
+        return 5;
+    case PROMQL_POW:
+        return 6;
+    }
+    return 0;
+}
+
+static struct promql_node *unary(struct parser *p)
+{
+    bool sign =
+        p->tok.type == T_OPERATOR && (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
+    if (!sign) {
+        struct promql_node *n = primary(p);
+        return n ? parse_postfix(p, n) : NULL;
+    }
+    uint32_t start = p->tok.start;
+    bool negative = p->tok.code == PROMQL_SUB;
+    parser_advance(p);
+    // Binds as multiplication does: only powers belong to the operand.
+    struct promql_node *operand = p->err ? NULL : expression(p, 6);
+    if (!operand)
+        return NULL;
+    if (operand->kind == PROMQL_NUMBER) {
+        operand->u.number = negative ? -operand->u.number : operand->u.number;
+        operand->start = start;
+        return operand;
+    }
+    struct promql_node *n = parser_node(p, PROMQL_UNARY, start);
+    if (!n)
+        return NULL;
+    n->u.unary.expr = operand;
+    n->u.unary.negative = negative;
+    n->end = operand->end;
+    return n;
+}
+
+static bool binary_modifiers(struct parser *p, struct promql_node *n)
+{
+    n->u.binary.card = PROMQL_ONE_TO_ONE;
+    if (parser_is_keyword(p, K_BOOL)) {
+        n->u.binary.return_bool = true;
+        parser_advance(p);
+    }
+    if (!parser_is_keyword(p, K_ON) && !parser_is_keyword(p, K_IGNORING))
+        return !p->err;
+    n->u.binary.on = parser_is_keyword(p, K_ON);
+    n->u.binary.has_matching = true;
+    parser_advance(p);
+    if (!grouping_labels(p, &n->u.binary.labels))
+        return false;
+    bool left = parser_is_keyword(p, K_GROUP_LEFT);
+    if (!left && !parser_is_keyword(p, K_GROUP_RIGHT))
+        return true;
+    n->u.binary.card = left ? PROMQL_MANY_TO_ONE : PROMQL_ONE_TO_MANY;
+    parser_advance(p);
+    return p->tok.type != T_LEFT_PAREN || grouping_labels(p, &n->u.binary.include);
+}
+
+static struct promql_node *binary(struct parser *p, struct promql_node *lhs, int level)
+{
+    struct promql_node *n = parser_node(p, PROMQL_BINARY, lhs->start);
+    if (!n)
+        return NULL;
+    n->u.binary.op = (enum promql_op)p->tok.code;
+    n->u.binary.lhs = lhs;
+    parser_advance(p);
+    if (p->err || !binary_modifiers(p, n))
+        return NULL;
+    // Equal levels group to the left, powers to the right.
+    struct promql_node *rhs = expression(p, level == 6 ? 6 : level + 1);
+    if (!rhs)
+        return NULL;
+    n->u.binary.rhs = rhs;
+    n->end = rhs->end;
+    return parser_check_height(p, n, lhs);
+}
+
+static struct promql_node *expression(struct parser *p, int min_level)
+{
+    if (++p->depth > PROMQL_MAX_DEPTH) {
+        if (!p->err)
+            p->err = gs_error_new(GS_ELIMIT, "the expression is nested deeper than %d levels",
+                                  PROMQL_MAX_DEPTH);
+        return NULL;
+    }
+    struct promql_node *n = unary(p);
+    int level;
+    while (n && !p->err && (level = level_of(&p->tok)) && level >= min_level)
+        n = binary(p, n, level);
+    p->depth--;
+    return p->err ? NULL : n;
+}
+
+// --- the whole ---
+
+typedef struct promql_node *(*start_rule)(struct parser *p);
+
+static struct promql_node *whole_expression(struct parser *p)
+{
+    if (p->tok.type == T_EOF) {
+        parser_fail(p, 0, "no expression found in input");
+        return NULL;
+    }
+    return expression(p, 0);
+}
+
+static struct promql_node *whole_selector(struct parser *p)
+{
+    if (is_metric_word(&p->tok) || p->tok.type == T_LEFT_BRACE)
+        return parse_selector(p);
+    parser_unexpected(p, NULL, NULL);
+    return NULL;
+}
+
+static struct gs_error *parse(struct gs_slice text, start_rule rule, bool check,
+                              struct promql_expr **ret)
+{
+    if (text.len > PROMQL_MAX_TEXT)
+        return gs_error_new(GS_ELIMIT, "the expression is longer than %zu bytes", PROMQL_MAX_TEXT);
+    if (gs_utf8_valid_prefix(text) != text.len)
+        return gs_error_new(GS_EINVAL, "1:1: parse error: the expression is not valid UTF-8");
+    struct promql_expr *e = gs_alloc(sizeof(*e));
+    e->text =
+        gs_slice_make(gs_arena_strndup(&e->arena, text.data ? text.data : "", text.len), text.len);
+    struct parser p = {.expr = e, .lexer = {.input = e->text, .arena = &e->arena}};
+    parser_advance(&p);
+    e->root = p.err ? NULL : rule(&p);
+    if (!p.err && p.tok.type != T_EOF)
+        parser_unexpected(&p, NULL, NULL);
+    if (!p.err && check)
+        promql_check(&p, e->root);
+    if (p.err) {
+        promql_expr_free(e);
+        return p.err;
+    }
+    *ret = e;
+    return NULL;
+}
+
+struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret)
+{
+    return parse(text, whole_expression, true, ret);
+}
+
+struct gs_error *promql_parse_selector(struct gs_slice text, struct promql_expr **ret)
+{
+    return parse(text, whole_selector, true, ret);
+}
+
+struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **ret)
+{
+    struct promql_expr *e;
+    struct gs_error *err = parse(text, whole_selector, false, &e);
+    if (err)
+        return err;
+    for (size_t i = 0; i < e->root->u.selector.n_matchers; i++) {
+        if (e->root->u.selector.matchers[i].op != TSDB_EQ) {
+            promql_expr_free(e);
+            return gs_error_new(GS_EINVAL, "1:1: parse error: a metric has only = between its "
+                                           "label names and values");
+        }
+    }
+    *ret = e;
+    return NULL;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions as text again, on one line.
+#include "promql/print.h"
+
+#include "base/clock.h"
+#include "promql/eval_private.h"
+#include "promql/functions.h"
+#include "promql/lexer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// Prometheus' durations: the largest units that divide, "1d2h", "90s" is "1m30s".
+static void duration(struct gs_buf *out, int64_t ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+        bool exact; // only when nothing is left
+    } units[] = {{"y", INT64_C(31536000000), true},
+                 {"w", 604800000, true},
+                 {"d", 86400000, false},
+                 {"h", 3600000, false},
+                 {"m", 60000, false},
+                 {"s", 1000, false},
+                 {"ms", 1, false}};
+    if (ms < 0)
+        gs_buf_add_char(out, '-');
+    ms = ms < 0 ? -ms : ms;
+    if (!ms)
+        gs_buf_add_str(out, "0s");
+    for (size_t i = 0; i < GS_ARRAY_LEN(units) && ms; i++) {
+        if (units[i].exact && ms % units[i].ms)
+            continue;
+        if (ms / units[i].ms)
+            gs_buf_addf(out, "%lld%s", (long long)(ms / units[i].ms), units[i].unit);
+        ms %= units[i].ms;
+    }
+}
+
+static bool plain_name(struct gs_slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
+        if (!letter && !(i && c >= '0' && c <= '9'))
+            return false;
+    }
+    return s.len > 0;
+}
+
+static void names(struct gs_buf *out, const struct promql_names *n, bool quote)
+{
+    gs_buf_add_char(out, '(');
+    for (size_t i = 0; i < n->n; i++) {
+        gs_buf_add_str(out, i ? ", " : "");
+        if (quote && !plain_name(n->items[i]))
+            promql_quote(out, n->items[i]);
+        else
+            gs_buf_add_slice(out, n->items[i]);
+    }
+    gs_buf_add_char(out, ')');
+}
+
+static void shift(struct gs_buf *out, const struct promql_shift *s)
+{
+    if (s->at == PROMQL_AT_TIME)
+        gs_buf_addf(out, " @ %.3f", (double)s->at_ms / 1000);
+    else if (s->at != PROMQL_AT_NONE)
+        gs_buf_addf(out, " @ %s()", s->at == PROMQL_AT_START ? "start" : "end");
+    if (!s->offset_ms)
+        return;
+    gs_buf_add_str(out, " offset ");
+    duration(out, s->offset_ms);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct gs_buf *x = a, *y = b;
+    return strcmp(x->data, y->data);
+}
+
+static void matchers(struct gs_buf *out, const struct promql_node *n)
+{
+    static const char *const ops[] = {"=", "!=", "=~", "!~"};
+    struct gs_buf lines[64] = {{0}};
+    size_t len = 0;
+    for (size_t i = 0; i < n->u.selector.n_matchers && len < GS_ARRAY_LEN(lines); i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        if (gs_slice_eq_str(m->name, "__name__") && m->op == TSDB_EQ && m->value.len &&
+            gs_slice_eq(m->value, n->u.selector.name))
+            continue;
+        struct gs_buf *l = &lines[len++];
+        if (plain_name(m->name) && !memchr(m->name.data, ':', m->name.len))
+            gs_buf_add_slice(l, m->name);
+        else
+            promql_quote(l, m->name);
+        gs_buf_add_str(l, ops[m->op]);
+        promql_quote(l, m->value);
+    }
+    if (!len)
+        return;
+    qsort(lines, len, sizeof(*lines), compare_lines);
+    for (size_t i = 0; i < len; i++) {
+        gs_buf_add_char(out, i ? ',' : '{');
+        gs_buf_add_slice(out, gs_buf_slice(&lines[i]));
+        gs_buf_finish(&lines[i]);
+    }
+    gs_buf_add_char(out, '}');
+}
+
+void promql_print_selector(const struct promql_node *n, struct gs_buf *out)
+{
+    gs_buf_add_slice(out, n->u.selector.name);
+    matchers(out, n);
+    if (n->u.selector.range_ms) {
+        gs_buf_add_char(out, '[');
+        duration(out, n->u.selector.range_ms);
+        gs_buf_add_char(out, ']');
+    }
+    shift(out, &n->u.selector.shift);
+}
+
+void promql_print_subquery_suffix(const struct promql_node *n, struct gs_buf *out)
+{
+    gs_buf_add_char(out, '[');
+    duration(out, n->u.subquery.range_ms);
+    gs_buf_add_char(out, ':');
+    if (n->u.subquery.step_ms)
+        duration(out, n->u.subquery.step_ms);
+    gs_buf_add_char(out, ']');
+    shift(out, &n->u.subquery.shift);
+}
+
+void promql_print_operator(const struct promql_node *n, struct gs_buf *out)
+{
+    gs_buf_add_str(out, promql_op_text(n->u.binary.op));
+    gs_buf_add_str(out, n->u.binary.return_bool ? " bool" : "");
+    if (!n->u.binary.labels.n && !n->u.binary.on)
+        return;
+    gs_buf_add_str(out, n->u.binary.on ? " on " : " ignoring ");
+    names(out, &n->u.binary.labels, false);
+    if (n->u.binary.card != PROMQL_MANY_TO_ONE && n->u.binary.card != PROMQL_ONE_TO_MANY)
+        return;
+    gs_buf_add_str(out, n->u.binary.card == PROMQL_MANY_TO_ONE ? " group_left " : " group_right ");
+    names(out, &n->u.binary.include, false);
+}
+
+void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out)
+{
+    gs_buf_add_str(out, promql_agg_name(n->u.aggregate.op));
+    if (!n->u.aggregate.without && !n->u.aggregate.grouping.n)
+        return;
+    gs_buf_add_str(out, n->u.aggregate.without ? " without " : " by ");
+    names(out, &n->u.aggregate.grouping, true);
+    gs_buf_add_char(out, ' ');
+}
+
+static void number(const struct promql_node *n, struct gs_buf *out)
+{
+    if (n->is_duration)
+        duration(out, (int64_t)llround(n->u.number * 1000));
+    else
+        promql_format_f(out, n->u.number);
+}
+
+void promql_print(const struct promql_node *n, struct gs_buf *out)
+{
+    switch (n->kind) {
+    case PROMQL_NUMBER:
+        number(n, out);
+        break;
+    case PROMQL_STRING_LITERAL:
+        promql_quote(out, n->u.string);
+        break;
+    case PROMQL_SELECTOR:
+        promql_print_selector(n, out);
+        break;
+    case PROMQL_SUBQUERY:
+        promql_print(n->u.subquery.expr, out);
+        promql_print_subquery_suffix(n, out);
+        break;
+    case PROMQL_PAREN:
+        gs_buf_add_char(out, '(');
+        promql_print(n->u.unary.expr, out);
+        gs_buf_add_char(out, ')');
+        break;
+    case PROMQL_UNARY:
+        gs_buf_add_char(out, n->u.unary.negative ? '-' : '+');
+        promql_print(n->u.unary.expr, out);
+        break;
+    case PROMQL_BINARY:
+        promql_print(n->u.binary.lhs, out);
+        gs_buf_add_char(out, ' ');
+        promql_print_operator(n, out);
+        gs_buf_add_char(out, ' ');
+        promql_print(n->u.binary.rhs, out);
+        break;
+    case PROMQL_AGGREGATE:
+        promql_print_aggregate_head(n, out);
+        gs_buf_add_char(out, '(');
+        if (n->u.aggregate.param) {
+            promql_print(n->u.aggregate.param, out);
+            gs_buf_add_str(out, ", ");
+        }
+        promql_print(n->u.aggregate.expr, out);
+        gs_buf_add_char(out, ')');
+        break;
+    case PROMQL_CALL:
+        gs_buf_addf(out, "%s(", promql_function_name(n));
+        for (size_t i = 0; i < n->u.call.n_args; i++) {
+            gs_buf_add_str(out, i ? ", " : "");
+            promql_print(n->u.call.args[i], out);
+        }
+        gs_buf_add_char(out, ')');
+        break;
+    }
+}
+
+const char *promql_function_name(const struct promql_node *call)
+{
+    return call->u.call.fn->name;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions with line breaks: what is longer than a line is opened up, two blanks a level.
+#include "promql/print.h"
+
+#include "base/buf.h"
+
+#define LINE_BYTES ((size_t)100)
+
+static void indent(struct gs_buf *out, int level)
+{
+    for (int i = 0; i < level; i++)
+        gs_buf_add_str(out, "  ");
+}
+
+static bool fits(const struct promql_node *n)
+{
+    GS_AUTO_BUF struct gs_buf line = {0};
+    promql_print(n, &line);
+    return line.len <= LINE_BYTES;
+}
+
+static void pretty(const struct promql_node *n, int level, struct gs_buf *out);
+
+static void open(struct gs_buf *out)
+{
+    gs_buf_add_str(out, "(\n");
+}
+
+static void close(struct gs_buf *out, int level)
+{
+    gs_buf_add_char(out, '\n');
+    indent(out, level);
+    gs_buf_add_char(out, ')');
+}
+
+static void aggregate(const struct promql_node *n, int level, struct gs_buf *out)
+{
+    promql_print_aggregate_head(n, out);
+    open(out);
+    if (n->u.aggregate.param) {
+        pretty(n->u.aggregate.param, level + 1, out);
+        gs_buf_add_str(out, ",\n");
+    }
+    pretty(n->u.aggregate.expr, level + 1, out);
+    close(out, level);
+}
+
+static void call(const struct promql_node *n, int level, struct gs_buf *out)
+{
+    gs_buf_add_str(out, promql_function_name(n));
+    open(out);
+    for (size_t i = 0; i < n->u.call.n_args; i++) {
+        gs_buf_add_str(out, i ? ",\n" : "");
+        pretty(n->u.call.args[i], level + 1, out);
+    }
+    close(out, level);
+}
+
+static void binary(const struct promql_node *n, int level, struct gs_buf *out)
+{
+    pretty(n->u.binary.lhs, level + 1, out);
+    gs_buf_add_char(out, '\n');
+    indent(out, level);
+    promql_print_operator(n, out);
+    gs_buf_add_char(out, '\n');
+    pretty(n->u.binary.rhs, level + 1, out);
+}
+
+// Without the indent in front of the first line.
+static void unbroken_start(const struct promql_node *n, int level, struct gs_buf *out)
+{
+    size_t start = out->len;
+    pretty(n, level, out);
+    size_t blanks = 0;
+    while (start + blanks < out->len && out->data[start + blanks] == ' ')
+        blanks++;
+    memmove(out->data + start, out->data + start + blanks, out->len - start - blanks + 1);
+    out->len -= blanks;
+}
+
+static void pretty(const struct promql_node *n, int level, struct gs_buf *out)
+{
+    bool broken = !fits(n);
+    if (broken && n->kind == PROMQL_BINARY) {
+        binary(n, level, out);
+        return;
+    }
+    if (broken && n->kind == PROMQL_SUBQUERY) {
+        pretty(n->u.subquery.expr, level, out);
+        promql_print_subquery_suffix(n, out);
+        return;
+    }
+    indent(out, level);
+    if (broken && n->kind == PROMQL_AGGREGATE) {
+        aggregate(n, level, out);
+    } else if (broken && n->kind == PROMQL_CALL) {
+        call(n, level, out);
+    } else if (broken && n->kind == PROMQL_PAREN) {
+        open(out);
+        pretty(n->u.unary.expr, level + 1, out);
+        close(out, level);
+    } else if (broken && n->kind == PROMQL_UNARY) {
+        gs_buf_add_char(out, n->u.unary.negative ? '-' : '+');
+        unbroken_start(n->u.unary.expr, level, out);
+    } else {
+        promql_print(n, out);
+    }
+}
+
+void promql_print_pretty(const struct promql_node *n, struct gs_buf *out)
+{
+    pretty(n, 0, out);
+}

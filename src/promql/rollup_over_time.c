@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The *_over_time functions.
+#include "promql/functions_private.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+// A compensated sum as long as it does not overflow, then an incremental mean.
+bool rollup_avg(const struct promql_window *w, double *ret)
+{
+    double sum = w->v[0], count = 1, mean = 0, c = 0;
+    bool incremental = false;
+    for (size_t i = 1; i < w->n; i++) {
+        count = (double)(i + 1);
+        if (!incremental) {
+            double next = sum, next_c = c;
+            promql_kahan_add(w->v[i], &next, &next_c);
+            if (!isinf(next)) {
+                sum = next;
+                c = next_c;
+                continue;
+            }
+            incremental = true;
+            mean = sum / (count - 1);
+            c /= count - 1;
+        }
+        double q = (count - 1) / count;
+        mean *= q;
+        c *= q;
+        promql_kahan_add(w->v[i] / count, &mean, &c);
+    }
+    *ret = incremental ? mean + c : sum / count + c / count;
+    return true;
+}
+
+bool rollup_sum(const struct promql_window *w, double *ret)
+{
+    double sum = 0, c = 0;
+    for (size_t i = 0; i < w->n; i++)
+        promql_kahan_add(w->v[i], &sum, &c);
+    *ret = isinf(sum) ? sum : sum + c;
+    return true;
+}
+
+bool rollup_min(const struct promql_window *w, double *ret)
+{
+    double v = w->v[0];
+    for (size_t i = 1; i < w->n; i++)
+        if (w->v[i] < v || isnan(v))
+            v = w->v[i];
+    *ret = v;
+    return true;
+}
+
+bool rollup_max(const struct promql_window *w, double *ret)
+{
+    double v = w->v[0];
+    for (size_t i = 1; i < w->n; i++)
+        if (w->v[i] > v || isnan(v))
+            v = w->v[i];
+    *ret = v;
+    return true;
+}
+
+bool rollup_count(const struct promql_window *w, double *ret)
+{
+    *ret = (double)w->n;
+    return true;
+}
+
+bool rollup_last(const struct promql_window *w, double *ret)
+{
+    *ret = w->v[w->n - 1];
+    return true;
+}
+
+bool rollup_first(const struct promql_window *w, double *ret)
+{
+    *ret = w->v[0];
+    return true;
+}
+
+bool rollup_present(const struct promql_window *w, double *ret)
+{
+    (void)w;
+    *ret = 1;
+    return true;
+}
+
+bool rollup_stdvar(const struct promql_window *w, double *ret)
+{
+    double count = 0, mean = 0, c_mean = 0, aux = 0, c_aux = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        count++;
+        double delta = w->v[i] - (mean + c_mean);
+        promql_kahan_add(delta / count, &mean, &c_mean);
+        promql_kahan_add(delta * (w->v[i] - (mean + c_mean)), &aux, &c_aux);
+    }
+    *ret = (aux + c_aux) / count;
+    return true;
+}
+
+bool rollup_stddev(const struct promql_window *w, double *ret)
+{
+    rollup_stdvar(w, ret);
+    *ret = sqrt(*ret);
+    return true;
+}
+
+// NaN sorts first, as in Prometheus.
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    if (isnan(x))
+        return isnan(y) ? 0 : -1;
+    return isnan(y) ? 1 : (x > y) - (x < y);
+}
+
+double promql_quantile(double q, double *values, size_t n)
+{
+    if (!n || isnan(q))
+        return (double)NAN;
+    if (q < 0)
+        return -(double)INFINITY;
+    if (q > 1)
+        return (double)INFINITY;
+    qsort(values, n, sizeof(*values), compare_doubles);
+    double rank = q * (double)(n - 1), lower = fmax(0, floor(rank));
+    double upper = fmin((double)(n - 1), lower + 1), weight = rank - floor(rank);
+    return values[(size_t)lower] * (1 - weight) + values[(size_t)upper] * weight;
+}
+
+bool rollup_quantile(const struct promql_window *w, double *ret)
+{
+    double q = w->args[0];
+    if (!(q >= 0 && q <= 1))
+        promql_note_warn(w->notes, w->arg_start, "quantile value should be between 0 and 1, got %g",
+                         q);
+    double few[256];
+    GS_AUTO_FREE double *many =
+        w->n > GS_ARRAY_LEN(few) ? gs_alloc_array(w->n, sizeof(*many)) : NULL;
+    double *values = many ? many : few;
+    memcpy(values, w->v, w->n * sizeof(*values));
+    *ret = promql_quantile(q, values, w->n);
+    return true;
+}

@@ -236,3 +236,34 @@ char *gs_format_duration(int64_t ns, char buf[GS_RFC3339_SIZE])
         snprintf(buf, GS_RFC3339_SIZE, "%s%.12gs", sign, s);
     return buf;
 }
+
+char *gs_format_units(int64_t ns, char buf[GS_RFC3339_SIZE])
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+        bool exact; // only when nothing is left
+    } units[] = {
+        {"y", UINT64_C(365) * 86400000, true},
+        {"w", UINT64_C(7) * 86400000, true},
+        {"d", 86400000, false},
+        {"h", 3600000, false},
+        {"m", 60000, false},
+        {"s", 1000, false},
+        {"ms", 1, false},
+    };
+    uint64_t ms = (ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns) / GS_NS_PER_MS;
+    size_t n = 0;
+    snprintf(buf, GS_RFC3339_SIZE, "0s");
+    if (ns < 0 && ms)
+        buf[n++] = '-';
+    for (size_t i = 0; i < GS_ARRAY_LEN(units); i++) {
+        uint64_t count = ms / units[i].ms;
+        if (!count || (units[i].exact && ms % units[i].ms))
+            continue;
+        n += (size_t)snprintf(buf + n, GS_RFC3339_SIZE - n, "%llu%s", (unsigned long long)count,
+                              units[i].name);
+        ms -= count * units[i].ms;
+    }
+    return buf;
+}

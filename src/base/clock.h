@@ -25,3 +25,5 @@ struct gs_error *gs_parse_rfc3339(struct gs_slice s, int64_t *ret_unix_ms);
 struct gs_error *gs_parse_duration(struct gs_slice s, int64_t *ret_ns);
 // Go's form: "1m30s", "250ms", "0s".
 char *gs_format_duration(int64_t ns, char buf[GS_RFC3339_SIZE]);
+// Prometheus' form: "1d", "1h30m", "250ms", "0s". Whole milliseconds.
+char *gs_format_units(int64_t ns, char buf[GS_RFC3339_SIZE]);

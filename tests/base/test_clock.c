@@ -54,9 +54,36 @@ static void test_durations(void **state)
     }
 }
 
+static void test_units(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {
+        {0, "0s"},
+        {1, "1ms"},
+        {300000, "5m"},
+        {7200000, "2h"},
+        {5400000, "1h30m"},
+        {1500, "1s500ms"},
+        {86400000, "1d"},
+        {1296000000, "15d"},
+        {604800000, "1w"},
+        {691200000, "8d"},
+        {-90000, "-1m30s"},
+        {90061001, "1d1h1m1s1ms"},
+        {INT64_C(31536000000), "1y"},
+    };
+    char buf[GS_RFC3339_SIZE];
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        assert_string_equal(gs_format_units(cases[i].ms * GS_NS_PER_MS, buf), cases[i].text);
+    assert_non_null(gs_format_units(INT64_MIN, buf));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rfc3339),
-                                       cmocka_unit_test(test_durations)};
+                                       cmocka_unit_test(test_durations),
+                                       cmocka_unit_test(test_units)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,7 +289,7 @@ static char *value_text(const struct gs_opt *o, const void *at)
     case GS_OPT_INT:
         return gs_format("%lld", (long long)*(const int64_t *)at);
     case GS_OPT_DURATION:
-        return gs_strdup(gs_format_duration(*(const int64_t *)at, text));
+        return gs_strdup(gs_format_units(*(const int64_t *)at, text));
     case GS_OPT_STRINGS:
         for (size_t i = 0; i < list->len; i++)
             gs_buf_addf(&joined, "%s%s", i ? "," : "", list->items[i]);

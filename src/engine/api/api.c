@@ -138,7 +138,10 @@ static void dispatch(struct api_request *r, struct http_exchange *x)
     }
     if (!(routes[r->route].methods & method_bit(method))) {
         bool lifecycle = routes[r->route].methods == POST_PUT;
-        http_add_header(x, "Allow", lifecycle ? "POST, PUT" : "GET, POST, OPTIONS");
+        http_add_header(x, "Allow",
+                        lifecycle                         ? "POST, PUT"
+                        : routes[r->route].methods & POST ? "GET, OPTIONS, POST"
+                                                          : "GET, OPTIONS");
         api_reply_text(r, 405,
                        lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
         return;

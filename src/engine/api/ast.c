@@ -8,7 +8,10 @@ static json_t *tree(const struct promql_node *n);
 
 static json_t *text(struct gs_slice s)
 {
-    return json_stringn(s.data ? s.data : "", s.len);
+    GS_AUTO_BUF struct gs_buf utf8 = {0};
+    gs_buf_add(&utf8, s.data, s.len);
+    api_make_utf8(&utf8);
+    return json_stringn(utf8.data, utf8.len);
 }
 
 static json_t *names(const struct promql_names *l)

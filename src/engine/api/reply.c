@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "codec/gzip.h"
+#include "codec/utf8.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -132,6 +133,10 @@ void api_end(struct api_request *r)
 
 void api_reply_json(struct api_request *r, json_t *data)
 {
+    if (!data) {
+        api_fail(r, API_INTERNAL, "the reply cannot be written as JSON");
+        return;
+    }
     gs_json_dump(data, api_begin(r));
     json_decref(data);
     api_end(r);
@@ -149,6 +154,26 @@ static const struct {
     [API_UNAVAILABLE] = {"unavailable", 500},
 };
 
+void api_make_utf8(struct gs_buf *text)
+{
+    size_t valid = gs_utf8_valid_prefix(gs_buf_slice(text));
+    if (valid == text->len)
+        return;
+    GS_AUTO_BUF struct gs_buf whole = {0};
+    struct gs_slice rest = gs_buf_slice(text);
+    while (rest.len) {
+        valid = gs_utf8_valid_prefix(rest);
+        gs_buf_add(&whole, rest.data, valid);
+        if (valid < rest.len) {
+            gs_buf_add_str(&whole, "\xef\xbf\xbd");
+            valid++;
+        }
+        rest = gs_slice_make(rest.data + valid, rest.len - valid);
+    }
+    gs_buf_clear(text);
+    gs_buf_add_slice(text, gs_buf_slice(&whole));
+}
+
 void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf text = {0}, out = {0};
@@ -157,6 +182,7 @@ void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...)
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     gs_buf_addf(&out, "{\"status\":\"error\",\"errorType\":\"%s\",\"error\":", errors[type].name);
+    api_make_utf8(&text);
     json_add_string(&out, gs_buf_slice(&text));
     gs_buf_add_char(&out, '}');
     api_reply_body(r, errors[type].status, "application/json", gs_buf_slice(&out));

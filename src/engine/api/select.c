@@ -246,6 +246,19 @@ static bool unescape_name(struct gs_slice s, struct gs_buf *out)
     return true;
 }
 
+// Bytes that are no UTF-8 as Go quotes them.
+static void quote_bytes(struct gs_slice s, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "");
+    while (s.len) {
+        size_t valid = gs_utf8_valid_prefix(s);
+        gs_buf_add(out, s.data, valid);
+        if (valid < s.len)
+            gs_buf_addf(out, "\\x%02x", (unsigned char)s.data[valid++]);
+        s = gs_slice_make(s.data + valid, s.len - valid);
+    }
+}
+
 void api_label_values(struct api_request *r)
 {
     GS_AUTO_FREE char *name = NULL;
@@ -263,7 +276,9 @@ void api_label_values(struct api_request *r)
     if (unescape_name(label, &plain))
         label = gs_buf_slice(&plain);
     if (label.len == 0 || gs_utf8_valid_prefix(label) < label.len) {
-        api_fail(r, API_BAD_DATA, "invalid label name: \"%s\"", name);
+        GS_AUTO_BUF struct gs_buf shown = {0};
+        quote_bytes(label, &shown);
+        api_fail(r, API_BAD_DATA, "invalid label name: \"%s\"", shown.data);
         return;
     }
     reply_distinct(r, label);

@@ -70,7 +70,7 @@ void api_status_runtimeinfo(struct api_request *r)
                              gs_format_rfc3339(a->reload_ms, loaded), "corruptionCount",
                              (json_int_t)s.wal_corrupt_records, "goroutineCount", 1, "GOMAXPROCS",
                              1, "GOMEMLIMIT", 0, "GOGC", "", "GODEBUG", "", "storageRetention",
-                             gs_format_duration(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
+                             gs_format_units(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
 }
 
 void api_status_walreplay(struct api_request *r)

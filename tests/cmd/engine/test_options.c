@@ -51,7 +51,7 @@ static void test_unit_file(void **state)
     assert_string_equal(value_of(list, "config.file"), "/etc/prometheus/prometheus.yml");
     assert_string_equal(value_of(list, "web.listen-address"), ":9090,127.0.0.1:9091");
     assert_string_equal(value_of(list, "web.enable-lifecycle"), "true");
-    assert_string_equal(value_of(list, "query.lookback-delta"), "5m0s");
+    assert_string_equal(value_of(list, "query.lookback-delta"), "5m");
     assert_null(value_of(list, "web.console.templates"));
     engine_flag_values_free(list);
     gs_options_finish(&verb, &f);

@@ -25,7 +25,20 @@ struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_con
     c->max_bytes = c->max_bytes ? c->max_bytes : DEFAULT_MAX_BYTES;
     c->timeout_ms = c->timeout_ms ? c->timeout_ms : DEFAULT_TIMEOUT_MS;
     c->max_points = c->max_points ? c->max_points : DEFAULT_MAX_POINTS;
+    e->usual_timeout_ms = c->timeout_ms;
+    e->usual_lookback_ms = c->lookback_ms;
     return e;
+}
+
+void promql_engine_set_default_step(struct promql_engine *e, int64_t ms)
+{
+    e->cfg.default_step_ms = ms > 0 ? ms : DEFAULT_STEP_MS;
+}
+
+void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms)
+{
+    e->cfg.timeout_ms = timeout_ms > 0 ? timeout_ms : e->usual_timeout_ms;
+    e->cfg.lookback_ms = lookback_ms > 0 ? lookback_ms : e->usual_lookback_ms;
 }
 
 void promql_engine_free(struct promql_engine *e)
@@ -213,7 +226,7 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
     int64_t span;
     if (end_ms < start_ms || __builtin_sub_overflow(end_ms, start_ms, &span))
         return gs_error_new(GS_EINVAL, "end timestamp must not be before start time");
-    if ((uint64_t)(span / step_ms) >= e->cfg.max_points)
+    if ((uint64_t)(span / step_ms) > e->cfg.max_points)
         return gs_error_new(GS_EINVAL,
                             "exceeded maximum resolution of 11,000 points per timeseries. Try "
                             "decreasing the query resolution (?step=XX)");

@@ -19,6 +19,7 @@ void promql_notes_finish(struct promql_notes *n);
 struct promql_engine {
     struct tsdb *db;
     struct promql_config cfg;
+    int64_t usual_timeout_ms, usual_lookback_ms; // of the configuration; cfg has those in force
 };
 
 struct promql_eval {

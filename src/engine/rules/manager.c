@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups on their timers. Each source of rules (the configuration's files, each set beside them)
+// is replaced as a whole; groups that stay hand their state over.
+#include "engine/rules/manager.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { RESEND_DELAY_MS = 60000, DEFAULT_INTERVAL_MS = 60000, EVALS_BEFORE_RESTORE = 2 };
+
+struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
+                                        struct promql_engine *engine, const char *external_url)
+{
+    struct rules_manager *m = gs_alloc(sizeof(*m));
+    m->loop = loop;
+    m->external_url = gs_strdup(external_url ? external_url : "");
+    m->runner_cfg =
+        (struct rule_runner_config){.db = db, .engine = engine, .external_url = m->external_url};
+    m->interval_ms = DEFAULT_INTERVAL_MS;
+    m->notifier = notifier_new(loop, m->external_url);
+    return m;
+}
+
+// --- timers ---
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+static int64_t floor_mod(int64_t a, int64_t b)
+{
+    int64_t r = a % b;
+    return r < 0 ? r + b : r;
+}
+
+// The evaluation time at or before now: groups are spread over their interval by their name.
+static int64_t slot_before(const struct managed_group *g, int64_t now_ms)
+{
+    int64_t interval = g->runner->interval_ms;
+    int64_t offset = (int64_t)(g->hash % (uint64_t)interval);
+    return now_ms - floor_mod(now_ms - offset, interval);
+}
+
+static void on_timer(uv_timer_t *t);
+
+static void schedule(struct managed_group *g)
+{
+    int64_t now = gs_unix_ms(), wait = g->next_ms - now;
+    if (wait > g->runner->interval_ms) { // the clock went back
+        g->next_ms = slot_before(g, now) + g->runner->interval_ms;
+        wait = g->next_ms - now;
+    }
+    uv_update_time(g->manager->loop);
+    uv_timer_start(g->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+}
+
+static void add_due(void *arg, const struct rule_alert *a, int64_t valid_until_ms)
+{
+    struct rules_manager *m = arg;
+    notifier_add(m->notifier, a, valid_until_ms);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct managed_group *g = timer->data;
+    struct rule_runner *r = g->runner;
+    int64_t now = gs_unix_ms(), late = now - g->next_ms;
+    if (late < -1) { // a timer of the loop can be early by a rounding
+        schedule(g);
+        return;
+    }
+    int64_t missed = late > 0 ? late / r->interval_ms : 0;
+    r->missed += (uint64_t)missed;
+    r->iterations += (uint64_t)missed;
+    g->next_ms += missed * r->interval_ms;
+    int64_t t = g->next_ms;
+    rule_runner_eval(r, t);
+    if (g->evals_to_restore > 0 && --g->evals_to_restore == 0)
+        rule_runner_restore(r, gs_unix_ms());
+    g->manager->seconds += (double)r->duration_ns / 1e9;
+    g->manager->evaluations++;
+    rule_runner_due(r, t, RESEND_DELAY_MS, add_due, g->manager);
+    notifier_flush(g->manager->notifier);
+    g->next_ms = t + r->interval_ms;
+    schedule(g);
+}
+
+// --- groups ---
+
+static struct managed_group *group_new(struct rules_manager *m, const struct rule_group *from)
+{
+    struct managed_group *g = gs_alloc(sizeof(*g));
+    int64_t interval = from->interval_ms > 0 ? from->interval_ms : m->interval_ms;
+    g->manager = m;
+    g->runner = rule_runner_new(&m->runner_cfg, from, interval);
+    GS_AUTO_FREE char *key = gs_format("%s;%s", from->file, from->name);
+    g->hash = gs_hash(key, strlen(key));
+    g->timer = gs_alloc(sizeof(*g->timer));
+    uv_timer_init(m->loop, g->timer);
+    g->timer->data = g;
+    return g;
+}
+
+static void group_free(struct managed_group *g)
+{
+    uv_timer_stop(g->timer);
+    uv_close((uv_handle_t *)g->timer, free_handle);
+    rule_runner_free(g->runner);
+    free(g);
+}
+
+static void start_group(struct managed_group *g)
+{
+    g->next_ms = slot_before(g, gs_unix_ms()) + g->runner->interval_ms;
+    schedule(g);
+}
+
+static struct managed_group *find_group(struct rule_source *s, const struct rule_group *like)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->groups[i] && gs_streq(s->groups[i]->runner->group->name, like->name) &&
+            gs_streq(s->groups[i]->runner->group->file, like->file))
+            return s->groups[i];
+    return NULL;
+}
+
+static void take_over(struct managed_group *g, struct managed_group *old)
+{
+    rule_runner_take_over(g->runner, old->runner);
+    g->evals_to_restore = old->evals_to_restore;
+    if (g->runner->interval_ms != old->runner->interval_ms) {
+        start_group(g);
+        return;
+    }
+    g->next_ms = old->next_ms;
+    schedule(g);
+}
+
+static void source_clear(struct rule_source *s, bool end_series)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (end_series)
+            rule_runner_end_series(s->groups[i]->runner, gs_unix_ms());
+        group_free(s->groups[i]);
+    }
+    free(s->groups);
+    rule_set_free(s->set);
+    s->groups = NULL;
+    s->set = NULL;
+    s->n = 0;
+}
+
+// Takes set. The source's groups become those of the set.
+static void source_replace(struct rules_manager *m, struct rule_source *s, struct rule_set *set)
+{
+    struct rule_source old = *s;
+    s->set = set;
+    s->n = 0;
+    s->groups = gs_alloc_array(set->n_groups + 1, sizeof(struct managed_group *));
+    for (size_t i = 0; i < set->n_groups; i++) {
+        struct managed_group *g = group_new(m, &set->groups[i]);
+        struct managed_group *before = find_group(&old, &set->groups[i]);
+        s->groups[s->n++] = g;
+        if (before) {
+            take_over(g, before);
+            continue;
+        }
+        if (!s->loaded) {
+            rule_runner_await_restore(g->runner);
+            g->evals_to_restore = EVALS_BEFORE_RESTORE;
+        }
+        start_group(g);
+    }
+    s->loaded = true;
+    source_clear(&old, true); // of groups that were taken over nothing is left to end
+}
+
+static struct rule_source *find_source(struct rules_manager *m, const char *name, bool make)
+{
+    for (size_t i = 0; i < m->n_extras; i++)
+        if (gs_streq(m->extras[i].name, name))
+            return &m->extras[i];
+    if (!make)
+        return NULL;
+    gs_grow(&m->extras, &m->cap_extras, m->n_extras, sizeof(*m->extras));
+    m->extras[m->n_extras] = (struct rule_source){.name = gs_strdup(name)};
+    return &m->extras[m->n_extras++];
+}
+
+void rules_manager_apply_extra(struct rules_manager *m, const char *name, struct rule_set *set)
+{
+    struct rule_source *s = find_source(m, name, set != NULL);
+    if (set) {
+        source_replace(m, s, set);
+        return;
+    }
+    if (!s)
+        return;
+    source_clear(s, true);
+    free(s->name);
+    *s = m->extras[--m->n_extras];
+}
+
+// What comes from the configuration, for the groups that do not.
+static void update_extras(struct rules_manager *m)
+{
+    for (size_t i = 0; i < m->n_extras; i++)
+        for (size_t j = 0; j < m->extras[i].n; j++) {
+            struct managed_group *g = m->extras[i].groups[j];
+            g->runner->cfg = m->runner_cfg;
+            if (!g->runner->group->interval_ms && g->runner->interval_ms != m->interval_ms) {
+                g->runner->interval_ms = m->interval_ms;
+                start_group(g);
+            }
+        }
+}
+
+struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engine_config *cfg,
+                                     struct rule_problems *problems)
+{
+    struct rule_set *set = NULL;
+    struct gs_error *err = rules_load_files(cfg->rule_files, cfg->n_rule_files, problems, &set);
+    if (err)
+        return err;
+    m->interval_ms =
+        cfg->evaluation_interval_ms > 0 ? cfg->evaluation_interval_ms : DEFAULT_INTERVAL_MS;
+    m->runner_cfg.external_labels = cfg->external_labels;
+    m->runner_cfg.n_external_labels = cfg->n_external_labels;
+    source_replace(m, &m->files, set);
+    update_extras(m);
+    notifier_apply(m->notifier, cfg);
+    return NULL;
+}
+
+void rules_manager_free(struct rules_manager *m)
+{
+    if (!m)
+        return;
+    source_clear(&m->files, false);
+    for (size_t i = 0; i < m->n_extras; i++) {
+        source_clear(&m->extras[i], false);
+        free(m->extras[i].name);
+    }
+    free(m->extras);
+    notifier_free(m->notifier);
+    free(m->external_url);
+    free(m);
+}

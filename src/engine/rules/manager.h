@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the room: the manager and its views.
+#pragma once
+
+#include "engine/rules/notify.h"
+#include "engine/rules/runner.h"
+
+struct managed_group {
+    struct rules_manager *manager;
+    struct rule_runner *runner;
+    uv_timer_t *timer;
+    uint64_t hash;
+    int64_t next_ms;
+    int evals_to_restore; // 0: restored, or nothing to restore
+};
+
+struct rule_source {
+    char *name; // NULL: the configuration's files
+    struct rule_set *set;
+    struct managed_group **groups;
+    size_t n;
+    bool loaded; // once
+};
+
+struct rules_manager {
+    uv_loop_t *loop;
+    char *external_url;
+    struct rule_runner_config runner_cfg;
+    int64_t interval_ms;
+    struct rule_source files, *extras;
+    size_t n_extras, cap_extras;
+    struct notifier *notifier;
+    uint64_t evaluations; // of groups
+    double seconds;
+};
+
+// All groups, sorted by file and name; the caller frees the array.
+const struct rule_runner **rules_manager_groups(const struct rules_manager *m, size_t *ret_n);

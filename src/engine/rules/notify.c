@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rules/notify.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/config/relabel.h"
+#include "engine/rules/template_text.h"
+#include "metrics/write.h"
+
+#include <time.h>
+
+enum { QUEUE_CAPACITY = 10000, BATCH_MAX = 64, DEFAULT_TIMEOUT_MS = 10000 };
+
+struct notifier {
+    uv_loop_t *loop;
+    char *external_url;
+    const struct engine_config *cfg; // NULL: none yet
+    struct am_set **sets;
+    size_t n_sets;
+    json_t *queue[QUEUE_CAPACITY]; // a ring
+    size_t head, len;
+    json_t *batch;     // under way: an array
+    size_t n_requests; // of the batch that have not been answered
+    uint64_t dropped;
+};
+
+struct notifier *notifier_new(uv_loop_t *loop, const char *external_url)
+{
+    struct notifier *n = gs_alloc(sizeof(*n));
+    n->loop = loop;
+    n->external_url = gs_strdup(external_url ? external_url : "");
+    return n;
+}
+
+static void free_sets(struct notifier *n)
+{
+    for (size_t i = 0; i < n->n_sets; i++)
+        am_set_free(n->sets[i]);
+    free(n->sets);
+    n->sets = NULL;
+    n->n_sets = 0;
+}
+
+void notifier_free(struct notifier *n)
+{
+    if (!n)
+        return;
+    free_sets(n);
+    for (size_t i = 0; i < n->len; i++)
+        json_decref(n->queue[(n->head + i) % QUEUE_CAPACITY]);
+    json_decref(n->batch);
+    free(n->external_url);
+    free(n);
+}
+
+// --- queue ---
+
+static void set_time(json_t *obj, const char *key, int64_t unix_ms)
+{
+    char text[48];
+    time_t t = (time_t)(unix_ms / 1000);
+    struct tm tm;
+    size_t len = gmtime_r(&t, &tm) ? strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+    (void)snprintf(text + len, sizeof(text) - len, ".%03dZ", (int)(unix_ms % 1000));
+    gs_json_set_str(obj, key, text);
+}
+
+static void set_text(json_t *obj, struct gs_slice name, struct gs_slice value)
+{
+    json_t *text = json_stringn(value.data ? value.data : "", value.len);
+    if (text)
+        json_object_setn_new(obj, name.data, name.len, text);
+}
+
+static void add_external(const struct engine_config *cfg, struct engine_label_builder *b)
+{
+    for (size_t i = 0; cfg && i < cfg->n_external_labels; i++)
+        if (!engine_labels_get(b, cfg->external_labels[i].name).len)
+            engine_labels_set(b, cfg->external_labels[i].name, cfg->external_labels[i].value);
+}
+
+static json_t *labels_json(const struct engine_label_builder *b)
+{
+    json_t *obj = json_object();
+    for (size_t i = 0; i < b->len; i++)
+        set_text(obj, b->items[i].name, b->items[i].value);
+    return obj;
+}
+
+static char *generator_url(const struct notifier *n, const struct rule *rule)
+{
+    GS_AUTO_BUF struct gs_buf expr = {0}, url = {0};
+    if (rule->expr)
+        promql_print(promql_expr_root(rule->expr), &expr);
+    gs_buf_add_str(&url, n->external_url);
+    tmpl_table_link(gs_buf_slice(&expr), &url);
+    return gs_buf_take(&url);
+}
+
+// NULL: relabelling dropped it.
+static json_t *alert_json(const struct notifier *n, const struct rule_alert *a,
+                          int64_t valid_until_ms)
+{
+    struct engine_label_builder b = {0};
+    for (size_t i = 0; i < a->n_labels; i++)
+        engine_labels_set(&b, a->labels[i].name, a->labels[i].value);
+    add_external(n->cfg, &b);
+    json_t *obj = NULL;
+    if (!n->cfg || engine_relabel(&n->cfg->alert_relabel, &b)) {
+        obj = json_object();
+        json_object_set_new(obj, "labels", labels_json(&b));
+        json_t *notes = json_object();
+        for (size_t i = 0; i < a->n_annotations; i++)
+            set_text(notes, a->annotations[i].name, a->annotations[i].value);
+        json_object_set_new(obj, "annotations", notes);
+        set_time(obj, "startsAt", a->fired_at_ms);
+        set_time(obj, "endsAt", a->resolved_at_ms ? a->resolved_at_ms : valid_until_ms);
+        GS_AUTO_FREE char *url = generator_url(n, a->rule);
+        gs_json_set_str(obj, "generatorURL", url);
+    }
+    engine_labels_finish(&b);
+    return obj;
+}
+
+void notifier_add(struct notifier *n, const struct rule_alert *a, int64_t valid_until_ms)
+{
+    json_t *obj = alert_json(n, a, valid_until_ms);
+    if (!obj)
+        return;
+    if (n->len == QUEUE_CAPACITY) { // the oldest goes: newer ones say more
+        json_decref(n->queue[n->head]);
+        n->head = (n->head + 1) % QUEUE_CAPACITY;
+        n->len--;
+        n->dropped++;
+    }
+    n->queue[(n->head + n->len++) % QUEUE_CAPACITY] = obj;
+}
+
+// --- sending ---
+
+// The batch as a set's alert_relabel_configs leave it. New reference; NULL: nothing left.
+static json_t *batch_for(const struct am_set *s, json_t *batch)
+{
+    if (!s->cfg->alert_relabel.n)
+        return json_incref(batch);
+    json_t *out = json_array();
+    size_t i;
+    json_t *alert, *value;
+    const char *name;
+    json_array_foreach (batch, i, alert) {
+        struct engine_label_builder b = {0};
+        json_object_foreach (json_object_get(alert, "labels"), name, value)
+            engine_labels_set(&b, gs_slice_of(name), gs_slice_of(json_string_value(value)));
+        if (engine_relabel(&s->cfg->alert_relabel, &b)) {
+            json_t *copy = json_copy(alert);
+            json_object_set_new(copy, "labels", labels_json(&b));
+            json_array_append_new(out, copy);
+        }
+        engine_labels_finish(&b);
+    }
+    if (json_array_size(out))
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+static bool post(struct am_target *t);
+
+static void batch_done(struct notifier *n)
+{
+    for (size_t i = 0; i < n->n_sets; i++)
+        if (n->sets[i]->attempted && !n->sets[i]->delivered) {
+            n->dropped += json_array_size(n->batch);
+            break;
+        }
+    json_decref(n->batch);
+    n->batch = NULL;
+    notifier_flush(n);
+}
+
+static void answered(struct am_target *t)
+{
+    struct notifier *n = t->notifier;
+    gs_buf_clear(&t->body);
+    if (--n->n_requests == 0)
+        batch_done(n);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct am_target *t = arg;
+    GS_AUTO_ERROR struct gs_error *own = err;
+    bool ok = !err && answer->status / 100 == 2;
+    bool worth_retry = err || answer->status >= 500;
+    t->op = NULL;
+    t->answers++;
+    t->seconds += (double)(gs_mono_ns() - t->begun_ns) / 1e9;
+    if (!ok && worth_retry && !t->retried) {
+        t->retried = true;
+        if (post(t))
+            return;
+    }
+    t->sent += t->n_alerts;
+    if (ok) {
+        t->set->delivered = true;
+    } else {
+        t->errors += t->n_alerts;
+        if (err)
+            gs_err("notify", "Alertmanager %s: %zu alerts not sent: %s", t->url, t->n_alerts,
+                   gs_error_message(err));
+        else
+            gs_err("notify", "Alertmanager %s: %zu alerts not sent: bad response status %d", t->url,
+                   t->n_alerts, answer->status);
+    }
+    answered(t);
+}
+
+static bool post(struct am_target *t)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    struct gs_arena mem = {0};
+    struct http_header headers[4];
+    const struct engine_alertmanager_config *cfg = t->set->cfg;
+    GS_AUTO_ERROR struct gs_error *err = am_headers(&cfg->http, &mem, headers);
+    if (err) {
+        gs_err("notify", "Alertmanager %s: %s", t->url, gs_error_message(err));
+        gs_arena_finish(&mem);
+        return false;
+    }
+    struct http_call call = {.method = "POST",
+                             .path = t->path,
+                             .headers = headers,
+                             .body = gs_buf_slice(&t->body),
+                             .content_type = "application/json",
+                             .timeout_ms = cfg->timeout_ms > 0 ? (unsigned)cfg->timeout_ms
+                                                               : DEFAULT_TIMEOUT_MS,
+                             .max_reply = 1 << 20};
+    t->begun_ns = gs_mono_ns();
+    t->op = http_send(t->client, &call, &callbacks, t);
+    gs_arena_finish(&mem);
+    return true;
+}
+
+static void send_to_set(struct notifier *n, struct am_set *s)
+{
+    s->attempted = s->delivered = false;
+    if (!s->n)
+        return;
+    GS_AUTO_JSON json_t *batch = batch_for(s, n->batch);
+    if (!batch)
+        return;
+    s->attempted = true;
+    for (size_t i = 0; i < s->n; i++) {
+        struct am_target *t = s->targets[i];
+        gs_buf_clear(&t->body);
+        gs_json_dump(batch, &t->body);
+        t->n_alerts = json_array_size(batch);
+        t->retried = false;
+        if (post(t)) {
+            n->n_requests++;
+        } else {
+            t->sent += t->n_alerts;
+            t->errors += t->n_alerts;
+        }
+    }
+}
+
+void notifier_flush(struct notifier *n)
+{
+    while (!n->batch && n->len) {
+        n->batch = json_array();
+        while (n->len && json_array_size(n->batch) < BATCH_MAX) {
+            json_array_append_new(n->batch, n->queue[n->head]);
+            n->head = (n->head + 1) % QUEUE_CAPACITY;
+            n->len--;
+        }
+        n->n_requests = 0;
+        for (size_t i = 0; i < n->n_sets; i++)
+            send_to_set(n, n->sets[i]);
+        if (n->n_requests)
+            return;
+        for (size_t i = 0; i < n->n_sets; i++)
+            if (n->sets[i]->attempted) {
+                n->dropped += json_array_size(n->batch);
+                break;
+            }
+        json_decref(n->batch); // nobody to send to
+        n->batch = NULL;
+    }
+}
+
+void notifier_apply(struct notifier *n, const struct engine_config *cfg)
+{
+    // A batch under way goes to the new Alertmanagers once more: they deduplicate.
+    if (n->batch) {
+        size_t i;
+        json_t *alert;
+        json_array_foreach (n->batch, i, alert)
+            if (n->len < QUEUE_CAPACITY)
+                n->queue[(n->head + n->len++) % QUEUE_CAPACITY] = json_incref(alert);
+        json_decref(n->batch);
+        n->batch = NULL;
+    }
+    free_sets(n);
+    n->cfg = cfg;
+    n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct am_set *));
+    for (size_t i = 0; i < cfg->n_alertmanagers; i++)
+        n->sets[n->n_sets++] = am_set_new(n, n->loop, &cfg->alertmanagers[i]);
+    notifier_flush(n);
+}
+
+// --- views ---
+
+static void add_url(json_t *list, const char *url)
+{
+    json_array_append_new(list, json_pack("{s:s}", "url", url));
+}
+
+json_t *notifier_json(const struct notifier *n)
+{
+    json_t *active = json_array(), *dropped = json_array();
+    for (size_t i = 0; i < n->n_sets; i++) {
+        for (size_t t = 0; t < n->sets[i]->n; t++)
+            add_url(active, n->sets[i]->targets[t]->url);
+        for (size_t d = 0; d < n->sets[i]->n_dropped; d++)
+            add_url(dropped, n->sets[i]->dropped[d]);
+    }
+    return json_pack("{s:o,s:o}", "activeAlertmanagers", active, "droppedAlertmanagers", dropped);
+}
+
+static void per_target(const struct notifier *n, struct gs_buf *out, const char *name,
+                       double (*value)(const struct am_target *t))
+{
+    for (size_t i = 0; i < n->n_sets; i++)
+        for (size_t t = 0; t < n->sets[i]->n; t++) {
+            const struct am_target *am = n->sets[i]->targets[t];
+            struct metrics_label l = {GS_SLICE("alertmanager"), gs_slice_of(am->url)};
+            metrics_write_sample(out, name, &l, 1, value(am));
+        }
+}
+
+static double value_sent(const struct am_target *t)
+{
+    return (double)t->sent;
+}
+static double value_errors(const struct am_target *t)
+{
+    return (double)t->errors;
+}
+static double value_seconds(const struct am_target *t)
+{
+    return t->seconds;
+}
+static double value_answers(const struct am_target *t)
+{
+    return (double)t->answers;
+}
+
+static void one(struct gs_buf *out, const char *name, enum metrics_type type, const char *help,
+                double value)
+{
+    metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
+void notifier_write_metrics(const struct notifier *n, struct gs_buf *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n->n_sets; i++)
+        found += n->sets[i]->n;
+    one(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
+        "Alertmanagers that alerts are sent to.", (double)found);
+    one(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
+        "Alerts that reached no Alertmanager.", (double)n->dropped);
+    one(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
+        "Alerts that the queue can hold.", QUEUE_CAPACITY);
+    one(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
+        "Alerts that wait in the queue.", (double)n->len);
+    if (!found)
+        return;
+    metrics_write_family(out, "prometheus_notifications_errors_total", METRICS_COUNTER,
+                         "Alerts whose sending failed.");
+    per_target(n, out, "prometheus_notifications_errors_total", value_errors);
+    metrics_write_family(out, "prometheus_notifications_sent_total", METRICS_COUNTER,
+                         "Alerts sent, failures included.");
+    per_target(n, out, "prometheus_notifications_sent_total", value_sent);
+    metrics_write_family(out, "prometheus_notifications_latency_seconds", METRICS_SUMMARY,
+                         "How long sending took.");
+    per_target(n, out, "prometheus_notifications_latency_seconds_sum", value_seconds);
+    per_target(n, out, "prometheus_notifications_latency_seconds_count", value_answers);
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Alertmanagers there are: static and file targets, relabelled, as HTTP clients.
+#include "engine/rules/notify.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/base64.h"
+#include "engine/config/relabel.h"
+#include "engine/discovery/discovery.h"
+
+#define MAX_SECRET ((size_t)1024 * 1024)
+
+struct am_file_group {
+    char *source;
+    size_t n;
+    struct metrics_label **targets; // copies, each ends with an empty name
+};
+
+struct am_file_sd {
+    struct am_set *set;
+    uv_loop_t *loop;
+    struct sd_files *sd;
+    struct am_file_group *groups;
+    size_t n, cap;
+};
+
+// --- secrets and TLS ---
+
+static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, struct gs_buf *ret)
+{
+    if (s->file)
+        return gs_file_read(s->file, MAX_SECRET, ret);
+    if (s->text)
+        gs_buf_add_str(ret, s->text);
+    return NULL;
+}
+
+static struct gs_error *read_pem(const char *file, const struct engine_secret_file_or_text *s,
+                                 char **ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = file ? gs_file_read(file, MAX_SECRET, &text) : read_secret(s, &text);
+    if (!err && text.len)
+        *ret = gs_buf_take(&text);
+    return err;
+}
+
+static struct gs_error *make_client(uv_loop_t *loop, const char *base,
+                                    const struct engine_http *http, struct http_client **ret)
+{
+    GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
+    struct gs_error *err = read_pem(http->ca_file, &http->ca, &ca);
+    if (!err)
+        err = read_pem(http->cert_file, &http->cert, &cert);
+    if (!err)
+        err = read_pem(http->key_file, &http->key, &key);
+    if (err)
+        return err;
+    struct http_client_config cfg = {.base_url = base,
+                                     .ca_pem = ca,
+                                     .cert_pem = cert,
+                                     .key_pem = key,
+                                     .insecure = http->insecure_skip_verify,
+                                     .user_agent = "gpuscale/" GPUSCALE_VERSION};
+    return http_client_new_curl(loop, &cfg, ret);
+}
+
+static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,
+                                     struct http_header *ret)
+{
+    GS_AUTO_BUF struct gs_buf plain = {0}, password = {0}, text = {0};
+    struct gs_error *err = NULL;
+    if (http->basic_user_file)
+        err = gs_file_read(http->basic_user_file, MAX_SECRET, &plain);
+    else
+        gs_buf_add_str(&plain, http->basic_user ? http->basic_user : "");
+    if (!err)
+        err = read_secret(&http->basic_password, &password);
+    if (err)
+        return err;
+    struct gs_slice secret = gs_slice_trim(gs_buf_slice(&password));
+    gs_buf_add_char(&plain, ':');
+    gs_buf_add_slice(&plain, secret);
+    gs_buf_add_str(&text, "Basic ");
+    gs_base64_encode(gs_buf_slice(&plain), &text);
+    *ret = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
+    return NULL;
+}
+
+struct gs_error *am_headers(const struct engine_http *http, struct gs_arena *mem,
+                            struct http_header ret[4])
+{
+    memset(ret, 0, 4 * sizeof(*ret));
+    if (http->basic_user || http->basic_user_file)
+        return basic_header(http, mem, &ret[0]);
+    if (!http->auth_credentials.text && !http->auth_credentials.file)
+        return NULL;
+    GS_AUTO_BUF struct gs_buf secret = {0}, text = {0};
+    struct gs_error *err = read_secret(&http->auth_credentials, &secret);
+    if (err)
+        return err;
+    gs_buf_addf(&text, "%s ", http->auth_type ? http->auth_type : "Bearer");
+    gs_buf_add_slice(&text, gs_slice_trim(gs_buf_slice(&secret)));
+    ret[0] = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
+    return NULL;
+}
+
+// --- targets ---
+
+static void target_free(struct am_target *t)
+{
+    http_op_cancel(t->op);
+    if (t->client)
+        http_client_free(t->client);
+    gs_buf_finish(&t->body);
+    free(t->url);
+    free(t->path);
+    free(t);
+}
+
+// "host" → "host:80", as Prometheus.
+static char *address_with_port(struct gs_slice address, bool https)
+{
+    const char *bracket = address.len ? memrchr(address.data, ']', address.len) : NULL;
+    const char *colon = address.len ? memrchr(address.data, ':', address.len) : NULL;
+    if (colon && (!bracket || colon > bracket))
+        return gs_slice_dup(address);
+    return gs_format(GS_SLICE_FMT ":%d", GS_SLICE_ARG(address), https ? 443 : 80);
+}
+
+static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_label_builder *labels)
+{
+    struct gs_slice scheme = engine_labels_get(labels, GS_SLICE("__scheme__"));
+    struct gs_slice path = engine_labels_get(labels, GS_SLICE("__alerts_path__"));
+    GS_AUTO_FREE char *address = address_with_port(
+        engine_labels_get(labels, GS_SLICE("__address__")), gs_slice_eq_str(scheme, "https"));
+    GS_AUTO_FREE char *base = gs_format(GS_SLICE_FMT "://%s", GS_SLICE_ARG(scheme), address);
+    GS_AUTO_FREE char *url = gs_format("%s" GS_SLICE_FMT, base, GS_SLICE_ARG(path));
+    for (size_t i = 0; i < s->n; i++)
+        if (gs_streq(s->targets[i]->url, url)) {
+            s->targets[i]->keep = true;
+            return;
+        }
+    struct am_target *t = gs_alloc(sizeof(*t));
+    GS_AUTO_ERROR struct gs_error *err = make_client(loop, base, &s->cfg->http, &t->client);
+    if (err) {
+        gs_err("notify", "Alertmanager %s: %s", url, gs_error_message(err));
+        free(t);
+        return;
+    }
+    t->set = s;
+    t->notifier = s->notifier;
+    t->url = GS_TAKE(url);
+    t->path = gs_slice_dup(path);
+    t->keep = true;
+    gs_grow(&s->targets, &s->cap, s->n, sizeof(struct am_target *));
+    s->targets[s->n++] = t;
+}
+
+static char *alerts_path(const struct am_set *s)
+{
+    const char *prefix = s->cfg->path_prefix ? s->cfg->path_prefix : "";
+    size_t len = strlen(prefix);
+    while (len && prefix[len - 1] == '/')
+        len--;
+    while (len && *prefix == '/') {
+        prefix++;
+        len--;
+    }
+    return gs_format("%s%.*s/api/v2/alerts", len ? "/" : "", (int)len, prefix);
+}
+
+static void add_relabelled(struct am_set *s, uv_loop_t *loop, struct engine_label_builder *b)
+{
+    GS_AUTO_FREE char *path = alerts_path(s);
+    const char *scheme = s->cfg->scheme ? s->cfg->scheme : "http";
+    engine_labels_set(b, GS_SLICE("__scheme__"), gs_slice_of(scheme));
+    engine_labels_set(b, GS_SLICE("__alerts_path__"), gs_slice_of(path));
+    struct gs_slice address = engine_labels_get(b, GS_SLICE("__address__"));
+    GS_AUTO_FREE char *before =
+        gs_format("%s://" GS_SLICE_FMT "%s", scheme, GS_SLICE_ARG(address), path);
+    if (engine_relabel(&s->cfg->relabel, b) && engine_labels_get(b, GS_SLICE("__address__")).len) {
+        add_target(s, loop, b);
+        return;
+    }
+    gs_grow(&s->dropped, &s->cap_dropped, s->n_dropped, sizeof(char *));
+    s->dropped[s->n_dropped++] = GS_TAKE(before);
+}
+
+static void add_statics(struct am_set *s, uv_loop_t *loop)
+{
+    for (size_t g = 0; g < s->cfg->n_statics; g++) {
+        const struct engine_static_group *group = &s->cfg->statics[g];
+        for (size_t i = 0; i < group->n_targets; i++) {
+            struct engine_label_builder b = {0};
+            for (size_t l = 0; l < group->n_labels; l++)
+                engine_labels_set(&b, group->labels[l].name, group->labels[l].value);
+            engine_labels_set(&b, GS_SLICE("__address__"), gs_slice_of(group->targets[i]));
+            add_relabelled(s, loop, &b);
+            engine_labels_finish(&b);
+        }
+    }
+}
+
+static void add_file_targets(struct am_set *s, uv_loop_t *loop, const struct am_file_group *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct engine_label_builder b = {0};
+        for (const struct metrics_label *l = g->targets[i]; l->name.data; l++)
+            engine_labels_set(&b, l->name, l->value);
+        add_relabelled(s, loop, &b);
+        engine_labels_finish(&b);
+    }
+}
+
+// The targets anew; those that stay keep their connection and counts.
+static void rebuild(struct am_set *s, uv_loop_t *loop)
+{
+    for (size_t i = 0; i < s->n_dropped; i++)
+        free(s->dropped[i]);
+    s->n_dropped = 0;
+    for (size_t i = 0; i < s->n; i++)
+        s->targets[i]->keep = false;
+    add_statics(s, loop);
+    for (size_t f = 0; f < s->n_files; f++)
+        for (size_t g = 0; g < s->files[f].n; g++)
+            add_file_targets(s, loop, &s->files[f].groups[g]);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->targets[i]->keep || s->targets[i]->op) // one that sends goes next time
+            s->targets[kept++] = s->targets[i];
+        else
+            target_free(s->targets[i]);
+    }
+    s->n = kept;
+}
+
+// --- file_sd_configs ---
+
+static void file_group_clear(struct am_file_group *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        free(g->targets[i]);
+    free(g->targets);
+    g->targets = NULL;
+    g->n = 0;
+}
+
+// A target's labels over its group's, in one allocation, ended by an empty name.
+static struct metrics_label *copy_target(const struct sd_group *from, size_t target)
+{
+    size_t n = from->n_labels + from->n_target_labels[target], bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct metrics_label *l =
+            i < from->n_labels ? &from->labels[i] : &from->targets[target][i - from->n_labels];
+        bytes += l->name.len + l->value.len + 2;
+    }
+    struct metrics_label *out = gs_alloc((n + 1) * sizeof(*out) + bytes);
+    char *p = (char *)&out[n + 1];
+    for (size_t i = 0; i < n; i++) {
+        const struct metrics_label *l =
+            i < from->n_labels ? &from->labels[i] : &from->targets[target][i - from->n_labels];
+        memcpy(p, l->name.data, l->name.len);
+        out[i].name = gs_slice_make(p, l->name.len);
+        p += l->name.len + 1;
+        if (l->value.len)
+            memcpy(p, l->value.data, l->value.len);
+        out[i].value = gs_slice_make(p, l->value.len);
+        p += l->value.len + 1;
+    }
+    return out;
+}
+
+static struct am_file_group *file_group(struct am_file_sd *f, const char *source)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (gs_streq(f->groups[i].source, source))
+            return &f->groups[i];
+    gs_grow(&f->groups, &f->cap, f->n, sizeof(*f->groups));
+    f->groups[f->n] = (struct am_file_group){.source = gs_strdup(source)};
+    return &f->groups[f->n++];
+}
+
+static void on_files(void *arg, const struct sd_group *groups, size_t n)
+{
+    struct am_file_sd *f = arg;
+    for (size_t i = 0; i < n; i++) {
+        struct am_file_group *g = file_group(f, groups[i].source);
+        file_group_clear(g);
+        g->targets = gs_alloc_array(groups[i].n_targets + 1, sizeof(struct metrics_label *));
+        for (; g->n < groups[i].n_targets; g->n++)
+            g->targets[g->n] = copy_target(&groups[i], g->n);
+    }
+    rebuild(f->set, f->loop);
+}
+
+struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop,
+                          const struct engine_alertmanager_config *cfg)
+{
+    struct am_set *s = gs_alloc(sizeof(*s));
+    s->notifier = n;
+    s->cfg = cfg;
+    rebuild(s, loop);
+    s->files = gs_alloc_array(cfg->n_files + 1, sizeof(*s->files));
+    for (; s->n_files < cfg->n_files; s->n_files++) {
+        struct am_file_sd *f = &s->files[s->n_files];
+        *f = (struct am_file_sd){.set = s, .loop = loop};
+        f->sd = sd_files_new(loop, &cfg->files[s->n_files], on_files, f);
+    }
+    return s;
+}
+
+void am_set_free(struct am_set *s)
+{
+    for (size_t f = 0; f < s->n_files; f++) {
+        sd_files_free(s->files[f].sd);
+        for (size_t g = 0; g < s->files[f].n; g++) {
+            file_group_clear(&s->files[f].groups[g]);
+            free(s->files[f].groups[g].source);
+        }
+        free(s->files[f].groups);
+    }
+    free(s->files);
+    for (size_t i = 0; i < s->n; i++)
+        target_free(s->targets[i]);
+    for (size_t i = 0; i < s->n_dropped; i++)
+        free(s->dropped[i]);
+    free(s->targets);
+    free(s->dropped);
+    free(s);
+}

@@ -200,8 +200,12 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     if (anchor)
         gs_hmap_put_str(b->anchors, anchor, json_incref(value));
     free(anchor);
+    struct gs_yaml_mark at = event_mark(ev);
+    enum fy_scalar_style style = t ? fy_token_scalar_style(t) : FYSS_PLAIN;
+    // The parser's mark is behind the quote.
+    at.column -= (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && at.column > 1;
     if (!is_key)
-        set_mark(b, value, event_mark(ev));
+        set_mark(b, value, at);
     return place(b, ev, value);
 }
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rules/objects.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/rules/parse.h"
+#include "kube/cache.h"
+
+#define PROMETHEUS_RULES ((struct kube_gvr){"monitoring.coreos.com", "v1", "prometheusrules"})
+
+struct rules_objects {
+    struct rules_manager *manager;
+    struct kube_cache *cache;
+};
+
+static char *object_name(const json_t *obj)
+{
+    const char *ns = gs_json_str(obj, "metadata", "namespace", NULL);
+    const char *name = gs_json_str(obj, "metadata", "name", NULL);
+    return gs_format("prometheusrule/%s/%s", ns ? ns : "", name ? name : "");
+}
+
+static struct gs_error *build(const json_t *obj, const char *name, struct rule_set **ret)
+{
+    GS_CLEANUP(rule_problems_finish) struct rule_problems problems = {0};
+    struct rules_builder b = {.problems = &problems};
+    struct rules_source src = {.file = name};
+    struct gs_error *err = rules_build_document(&b, &src, obj);
+    for (size_t i = 0; i < problems.len; i++)
+        gs_warn("rules", "%s", problems.items[i].text);
+    if (!err)
+        *ret = rules_builder_end(&b);
+    else
+        rules_builder_finish(&b);
+    return err;
+}
+
+// A changed object that is wrong keeps the rules it had before.
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct rules_objects *o = arg;
+    GS_AUTO_FREE char *name = object_name(new_obj ? new_obj : old_obj);
+    struct rule_set *set = NULL;
+    if (new_obj && old_obj &&
+        json_equal(gs_json_get(old_obj, "spec", NULL), gs_json_get(new_obj, "spec", NULL)))
+        return;
+    // Items of a list come without their kind.
+    GS_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
+    if (doc)
+        gs_json_set_str(doc, "kind", "PrometheusRule");
+    GS_AUTO_ERROR struct gs_error *err = doc ? build(doc, name, &set) : NULL;
+    if (err)
+        gs_warn("rules", "%s", gs_error_message(err));
+    else
+        rules_manager_apply_extra(o->manager, name, set);
+}
+
+struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
+                                        const char *selector, struct rules_manager *m)
+{
+    struct rules_objects *o = gs_alloc(sizeof(*o));
+    GS_AUTO_BUF struct gs_buf query = {0};
+    if (selector) {
+        gs_buf_add_str(&query, "labelSelector=");
+        http_encode(gs_slice_of(selector), &query);
+    }
+    o->manager = m;
+    o->cache = kube_cache_new(loop, client, PROMETHEUS_RULES, ns, query.data);
+    struct kube_cache_handlers handlers = {.on_change = on_change, .arg = o};
+    kube_cache_add_handlers(o->cache, &handlers);
+    kube_cache_start(o->cache);
+    return o;
+}
+
+void rules_objects_free(struct rules_objects *o)
+{
+    if (!o)
+        return;
+    kube_cache_free(o->cache);
+    free(o);
+}
+
+const char *rules_objects_error(const struct rules_objects *o)
+{
+    return kube_cache_error(o->cache);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP API over a store with known samples, by the loopback client.
+#include "api_harness.h"
+
+// --- query ---
+
+static void test_instant(void **state)
+{
+    struct harness *h = *state;
+    get(h, "/api/v1/query?query=temperature&time=100");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+                  "{\"metric\":{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"},"
+                  "\"value\":[100,\"40\"]},"
+                  "{\"metric\":{\"__name__\":\"temperature\",\"gpu\":\"1\",\"host\":\"a\"},"
+                  "\"value\":[100,\"41.5\"]}]}}");
+    get(h, "/api/v1/query?query=scalar(temperature%7Bgpu%3D%220%22%7D)&time=100");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":[100,"
+                  "\"40\"]}}");
+    get(h, "/api/v1/query?query=%22text%22&time=100.25");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[100.250,"
+                  "\"text\"]}}");
+    get(h, "/api/v1/query?query=temperature%7Bgpu%3D%220%22%7D%5B1m%5D&time=100");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":["
+                  "{\"metric\":{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"},"
+                  "\"values\":[[50,\"38\"],[100,\"40\"]]}]}}");
+    get(h, "/api/v1/query?query=absent_metric");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
+}
+
+static void test_instant_forms(void **state)
+{
+    struct harness *h = *state;
+    static const char want[] = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\","
+                               "\"result\":[{\"metric\":{},\"value\":[100,\"81.5\"]}]}}";
+    get(h, "/api/v1/query?query=sum(temperature)&time=1970-01-01T00:01:40Z");
+    assert_answer(h, 200, want);
+    post(h, "/api/v1/query", "query=sum(temperature)&time=1e2&timeout=5s");
+    assert_answer(h, 200, want);
+    // The body's parameters come first.
+    post(h, "/api/v1/query?query=nonsense(&time=5", "query=sum(temperature)&time=100");
+    assert_answer(h, 200, want);
+    get(h, "/api/v1/query?query=temperature&time=100&limit=1");
+    assert_contains(h, 200, "\"warnings\":[\"results truncated due to limit\"]");
+    get(h, "/api/v1/query?query=temperature&time=100&stats=all");
+    assert_contains(h, 200, "\"stats\":{\"timings\":{\"evalTotalTime\":");
+    assert_contains(h, 200, "\"totalQueryableSamples\":2");
+}
+
+static void test_lookback_delta(void **state)
+{
+    struct harness *h = *state;
+    get(h, "/api/v1/query?query=count(temperature)&time=200");
+    assert_contains(h, 200, "[200,\"2\"]");
+    get(h, "/api/v1/query?query=count(temperature)&time=200&lookback_delta=30s");
+    assert_contains(h, 200, "\"result\":[]");
+    get(h, "/api/v1/query?query=count(temperature)&time=200");
+    assert_contains(h, 200, "[200,\"2\"]");
+}
+
+static void test_range(void **state)
+{
+    struct harness *h = *state;
+    static const char want[] =
+        "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":["
+        "{\"metric\":{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"},"
+        "\"values\":[[50,\"38\"],[100,\"40\"]]}]}}";
+    get(h, "/api/v1/query_range?query=temperature%7Bgpu%3D%220%22%7D&start=0&end=100&step=50");
+    assert_answer(h, 200, want);
+    post(h, "/api/v1/query_range",
+         "query=temperature%7Bgpu%3D%220%22%7D&start=1970-01-01T00:00:00Z&end=100&step=50s");
+    assert_answer(h, 200, want);
+}
+
+static void test_wrong_parameters(void **state)
+{
+    struct harness *h = *state;
+    static const struct {
+        const char *path;
+        int status;
+        const char *type, *error;
+    } cases[] = {
+        {"query", 400, "bad_data",
+         "invalid parameter \"query\": unknown position: parse error: no expression found in "
+         "input"},
+        {"query?query=sum(", 400, "bad_data", "invalid parameter \"query\": "},
+        {"query?query=up&time=noon", 400, "bad_data",
+         "invalid parameter \"time\": invalid time value for 'time': cannot parse \"noon\" to a "
+         "valid timestamp"},
+        {"query?query=up&timeout=soon", 400, "bad_data",
+         "invalid parameter \"timeout\": cannot parse \"soon\" to a valid duration"},
+        {"query?query=up&limit=-1", 400, "bad_data",
+         "invalid parameter \"limit\": limit must be non-negative"},
+        {"query?query=up&limit=x", 400, "bad_data",
+         "invalid parameter \"limit\": strconv.Atoi: parsing \"x\": invalid syntax"},
+        {"query?query=up&limit=99999999999999999999", 400, "bad_data",
+         "strconv.Atoi: parsing \"99999999999999999999\": value out of range"},
+        {"query?query=up&lookback_delta=x", 400, "bad_data",
+         "error parsing lookback delta duration: cannot parse \"x\" to a valid duration"},
+        {"query_range?query=up&end=1&step=1", 400, "bad_data",
+         "invalid parameter \"start\": cannot parse \"\" to a valid timestamp"},
+        {"query_range?query=up&start=1&end=0&step=1", 400, "bad_data",
+         "invalid parameter \"end\": end timestamp must not be before start time"},
+        {"query_range?query=up&start=0&end=1", 400, "bad_data",
+         "invalid parameter \"step\": cannot parse \"\" to a valid duration"},
+        {"query_range?query=up&start=0&end=1&step=0", 400, "bad_data",
+         "invalid parameter \"step\": zero or negative query resolution step widths are not "
+         "accepted. Try a positive integer"},
+        {"query_range?query=up&start=0&end=1&step=1e30", 400, "bad_data",
+         "invalid parameter \"step\": cannot parse \"1e30\" to a valid duration. It overflows "
+         "int64"},
+        {"query_range?query=up&start=0&end=11001&step=1", 400, "bad_data",
+         "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query "
+         "resolution (?step=XX)"},
+        {"query_range?query=up%5B1m%5D&start=0&end=1&step=1", 400, "bad_data",
+         "invalid parameter \"query\": invalid expression type \"range vector\" for range query, "
+         "must be Scalar or instant Vector"},
+        {"query?query=temperature+%2B+on(host)+temperature&time=100", 422, "execution",
+         "many-to-many matching not allowed"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *path = gs_format("/api/v1/%s", cases[i].path);
+        get(h, path);
+        assert_failed(h, cases[i].status, cases[i].type, cases[i].error);
+    }
+}
+
+static void test_bounds_of_time(void **state)
+{
+    struct harness *h = *state;
+    static const char *const far[] = {"1e300", "-1e300", "Inf", "9223372036854775807"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(far); i++) {
+        GS_AUTO_FREE char *path = gs_format("/api/v1/query?query=temperature&time=%s", far[i]);
+        get(h, path);
+        assert_contains(h, 200, "\"result\":[]");
+    }
+    get(h, "/api/v1/query?query=temperature&time=NaN");
+    assert_failed(h, 400, "bad_data", "cannot parse \"NaN\" to a valid timestamp");
+}
+
+// --- series, labels, values ---
+
+static void test_series(void **state)
+{
+    struct harness *h = *state;
+    get(h, "/api/v1/series?match[]=temperature");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":["
+                  "{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"},"
+                  "{\"__name__\":\"temperature\",\"gpu\":\"1\",\"host\":\"a\"}]}");
+    // Selected twice, told once.
+    get(h, "/api/v1/series?match[]=temperature&match[]=%7Bgpu%3D%221%22%7D&limit=1");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":["
+                  "{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"}],"
+                  "\"warnings\":[\"results truncated due to limit\"]}");
+    post(h, "/api/v1/series", "match%5B%5D=temperature&start=500");
+    assert_answer(h, 200, "{\"status\":\"success\",\"data\":[]}");
+    get(h, "/api/v1/series");
+    assert_failed(h, 400, "bad_data", "no match[] parameter provided");
+    get(h, "/api/v1/series?match[]=%7Bx%3D~%22.*%22%7D");
+    assert_failed(h, 400, "bad_data", "must contain at least one non-empty matcher");
+    get(h, "/api/v1/series?match[]=sum(up)");
+    assert_failed(h, 400, "bad_data", "invalid parameter \"match[]\": ");
+}
+
+static void test_labels(void **state)
+{
+    struct harness *h = *state;
+    get(h, "/api/v1/labels");
+    assert_answer(
+        h, 200, "{\"status\":\"success\",\"data\":[\"__name__\",\"gpu\",\"host\",\"odd.label\"]}");
+    get(h, "/api/v1/labels?match[]=temperature&limit=2");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":[\"__name__\",\"gpu\"],"
+                  "\"warnings\":[\"results truncated due to limit\"]}");
+    get(h, "/api/v1/label/gpu/values");
+    assert_answer(h, 200, "{\"status\":\"success\",\"data\":[\"0\",\"1\"]}");
+    get(h, "/api/v1/label/gpu/values?match[]=%7Bgpu%3D%221%22%7D");
+    assert_answer(h, 200, "{\"status\":\"success\",\"data\":[\"1\"]}");
+    get(h, "/api/v1/label/__name__/values");
+    assert_answer(h, 200, "{\"status\":\"success\",\"data\":[\"odd\",\"temperature\"]}");
+    get(h, "/api/v1/label/nothing/values");
+    assert_answer(h, 200, "{\"status\":\"success\",\"data\":[]}");
+    static const char odd[] = "{\"status\":\"success\",\"data\":[\"a\\\"b\\n\"]}";
+    get(h, "/api/v1/label/odd.label/values");
+    assert_answer(h, 200, odd);
+    get(h, "/api/v1/label/U__odd_2e_label/values");
+    assert_answer(h, 200, odd);
+    get(h, "/api/v1/label/%ff/values");
+    assert_failed(h, 400, "bad_data", "invalid label name: \"\\xff\"");
+}
+
+// --- federation ---
+
+static void test_federate(void **state)
+{
+    struct harness *h = *state;
+    int64_t now = gs_unix_ms();
+    const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("fresh")},
+                                      {GS_SLICE("host"), GS_SLICE("b\"c")}};
+    assert_ok(tsdb_append(h->db, l, 2, now, 1.5));
+    get(h, "/federate?match[]=fresh&match[]=%7Bhost!%3D%22%22%7D");
+    GS_AUTO_FREE char *want = gs_format("# TYPE fresh untyped\n"
+                                        "fresh{host=\"b\\\"c\",instance=\"\"} 1.5 %lld\n",
+                                        (long long)now);
+    assert_int_equal(h->status, 200);
+    assert_string_equal(h->body.data, want);
+    get(h, "/federate?match[]=fresh(");
+    assert_int_equal(h->status, 400);
+    get(h, "/federate");
+    assert_int_equal(h->status, 200);
+    assert_int_equal(h->body.len, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_instant, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_instant_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lookback_delta, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_range, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_parameters, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bounds_of_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_series, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_labels, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_federate, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -59,6 +59,18 @@ void gs_arena_clear(struct gs_arena *a)
     a->used = 0;
 }
 
+void gs_arena_recycle(struct gs_arena *a)
+{
+    size_t used = a->used;
+    bool one_block = a->head && !a->head->next;
+    if (!one_block) {
+        gs_arena_finish(a);
+        void *p = gs_arena_alloc(a, used + used / 4);
+        (void)p; // without it, the next use allocates
+    }
+    gs_arena_clear(a);
+}
+
 void gs_arena_finish(struct gs_arena *a)
 {
     gs_arena_clear(a);

@@ -11,6 +11,7 @@
 #define DEFAULT_MAX_BYTES   ((size_t)512 << 20)
 #define DEFAULT_TIMEOUT_MS  INT64_C(120000)
 #define DEFAULT_MAX_POINTS  ((size_t)11000)
+#define MAX_SPARE           ((size_t)64 << 20)
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg)
 {
@@ -43,7 +44,32 @@ void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64
 
 void promql_engine_free(struct promql_engine *e)
 {
+    if (!e)
+        return;
+    gs_arena_finish(&e->spare);
     free(e);
+}
+
+// --- memory of queries ---
+
+static struct gs_arena take_arena(struct promql_engine *e)
+{
+    struct gs_arena a = e->spare;
+    e->spare = (struct gs_arena){0};
+    e->has_spare = false;
+    a.limit = e->cfg.max_bytes;
+    return a;
+}
+
+static void give_arena_back(struct promql_engine *e, struct gs_arena *a)
+{
+    if (e->has_spare || a->used > MAX_SPARE) {
+        gs_arena_finish(a);
+        return;
+    }
+    gs_arena_recycle(a);
+    e->spare = *a;
+    e->has_spare = true;
 }
 
 static struct promql_eval *eval_new(struct promql_engine *e, const struct promql_expr *x,
@@ -51,7 +77,7 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
 {
     struct promql_eval *ev = gs_alloc(sizeof(*ev));
     ev->engine = e;
-    ev->arena.limit = e->cfg.max_bytes;
+    ev->arena = take_arena(e);
     ev->steps = steps;
     ev->query_start_ms = steps.start_ms;
     ev->query_end_ms = promql_step_time(&steps, steps.n - 1);
@@ -69,7 +95,7 @@ static void eval_free(struct promql_eval *ev)
     free(ev->own_texts);
     promql_notes_finish(&ev->notes);
     tsdb_samples_finish(&ev->scratch);
-    gs_arena_finish(&ev->arena);
+    give_arena_back(ev->engine, &ev->arena);
     free(ev);
 }
 

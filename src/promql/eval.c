@@ -181,9 +181,18 @@ void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l
 {
     gs_buf_add_char(out, '{');
     for (size_t i = 0; i < l.n; i++) {
-        gs_buf_addf(out, "%s" GS_SLICE_FMT "=\"" GS_SLICE_FMT "\"", i ? ", " : "",
-                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].name)),
-                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].value)));
+        gs_buf_addf(out, "%s" GS_SLICE_FMT "=\"", i ? ", " : "",
+                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].name)));
+        struct gs_slice v = promql_eval_text(ev, l.pairs[i].value);
+        for (size_t k = 0; k < v.len; k++) {
+            if (v.data[k] == '"' || v.data[k] == '\\')
+                gs_buf_add_char(out, '\\');
+            if (v.data[k] == '\n')
+                gs_buf_add_str(out, "\\n");
+            else
+                gs_buf_add_char(out, v.data[k]);
+        }
+        gs_buf_add_char(out, '"');
     }
     gs_buf_add_char(out, '}');
 }

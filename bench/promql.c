@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queries of the PromQL engine over a store of N GPU series: microseconds of the first evaluation
+// (nothing known yet), and of those that follow.
+#include "promql/promql.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include "bench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAMPLES    90 // a second apart
+#define FIRST_MS   INT64_C(1700000000000)
+#define LAST_MS    (FIRST_MS + (SAMPLES - 1) * 1000)
+#define MAX_LABELS 16
+
+struct labels {
+    struct metrics_label items[MAX_LABELS];
+    char texts[MAX_LABELS][64];
+    size_t n;
+};
+
+GS_PRINTF(3, 4)
+static void add(struct labels *l, const char *name, const char *fmt, ...)
+{
+    char *text = l->texts[l->n];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(l->texts[0]), fmt, ap);
+    va_end(ap);
+    l->items[l->n++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(text)};
+}
+
+static void gpu_labels(struct labels *l, unsigned i)
+{
+    l->n = 0;
+    add(l, "__name__", "DCGM_FI_DEV_GPU_UTIL");
+    add(l, "DCGM_FI_DRIVER_VERSION", "535.104.05");
+    add(l, "Hostname", "node-%u", i / 8);
+    add(l, "UUID", "GPU-%08x-0000-1111-2222-%012x", i, i * 7);
+    add(l, "container", "main");
+    add(l, "device", "nvidia%u", i % 8);
+    add(l, "gpu", "%u", i % 8);
+    add(l, "instance", "10.0.%u.%u:9400", i / 8 / 256, i / 8 % 256);
+    add(l, "job", "dcgm");
+    add(l, "modelName", "NVIDIA H100");
+    add(l, "namespace", "team-%u", i % 20);
+    add(l, "pod", "pod-%u", i);
+}
+
+static void pod_labels(struct labels *l, unsigned i)
+{
+    l->n = 0;
+    add(l, "__name__", "kube_pod_labels");
+    add(l, "instance", "10.1.0.1:8080");
+    add(l, "job", "ksm");
+    if (i % 10)
+        add(l, "label_app", "other-%u", i % 50);
+    else
+        add(l, "label_app", "cuda-test");
+    add(l, "namespace", "team-%u", i % 20);
+    add(l, "pod", "pod-%u", i);
+}
+
+static void fill(struct tsdb *db, unsigned n)
+{
+    struct labels l;
+    struct tsdb_group *g = tsdb_group_new(db);
+    uint32_t *slots = gs_alloc_array((size_t)n * 2, sizeof(*slots));
+    for (unsigned i = 0; i < n; i++) {
+        gpu_labels(&l, i);
+        bench_check(tsdb_group_slot(g, l.items, l.n, &slots[i]));
+        pod_labels(&l, i);
+        bench_check(tsdb_group_slot(g, l.items, l.n, &slots[n + i]));
+    }
+    for (unsigned k = 0; k < SAMPLES; k++) {
+        size_t added, fresh;
+        bench_check(tsdb_group_begin(g, FIRST_MS + k * 1000));
+        for (unsigned i = 0; i < n; i++) {
+            tsdb_group_put(g, slots[i], (i * 37 + k * 11) % 101);
+            tsdb_group_put(g, slots[n + i], 1);
+        }
+        tsdb_group_commit(g, &added, &fresh);
+    }
+    free(slots);
+}
+
+static const char *const queries[] = {
+    "avg by (namespace) (DCGM_FI_DEV_GPU_UTIL)",
+    "avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL)",
+    "sum(DCGM_FI_DEV_GPU_UTIL)",
+    "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1m])",
+    "rate(DCGM_FI_DEV_GPU_UTIL[1m])",
+    "avg(max by (node, pod, namespace) (DCGM_FI_DEV_GPU_UTIL) * on (pod) group_left (label_app) "
+    "max by (pod, label_app) (kube_pod_labels{label_app=\"cuda-test\"}))",
+    "avg(max by (node, pod, namespace) (DCGM_FI_DEV_GPU_UTIL) * on (pod) group_left (label_app) "
+    "max by (pod, label_app) (kube_pod_labels))",
+    "topk(5, DCGM_FI_DEV_GPU_UTIL)",
+};
+
+static int64_t once(struct promql_engine *e, const struct promql_expr *x, bool range,
+                    size_t *ret_series)
+{
+    struct promql_result r;
+    int64_t start = gs_mono_ns();
+    if (range)
+        bench_check(promql_range(e, x, LAST_MS - 59000, LAST_MS, 1000, &r));
+    else
+        bench_check(promql_instant(e, x, LAST_MS, &r));
+    *ret_series = r.matrix.n;
+    promql_result_finish(&r);
+    return gs_mono_ns() - start;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(struct promql_engine *e, const char *text, bool range)
+{
+    int64_t times[101];
+    size_t n = range ? 7 : 51, series;
+    struct promql_expr *x;
+    bench_check(promql_parse(gs_slice_of(text), &x));
+    int64_t first = once(e, x, range, &series);
+    for (size_t i = 0; i < n; i++)
+        times[i] = once(e, x, range, &series);
+    qsort(times, n, sizeof(times[0]), compare);
+    printf("%9.0f %9.0f %9.0f %8zu  %s%s\n", (double)first / 1000, (double)times[n / 2] / 1000,
+           (double)times[n - 1] / 1000, series, range ? "[60 steps] " : "", text);
+    promql_expr_free(x);
+}
+
+int main(int argc, char **argv)
+{
+    int n = argc > 1 ? atoi(argv[1]) : 10000;
+    if (n < 1 || n > 1000000)
+        bench_fail("usage: promql [SERIES]");
+    struct tsdb *db = tsdb_new(NULL);
+    fill(db, (unsigned)n);
+    struct promql_engine *e = promql_engine_new(db, NULL);
+    printf("%d series of GPUs, as many of pods\n first µs    median       max   series  query\n",
+           n);
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+        measure(e, queries[i], false);
+    for (size_t i = 0; i < 4 && n <= 10000; i++)
+        measure(e, queries[i], true);
+    promql_engine_free(e);
+    tsdb_free(db);
+    return 0;
+}

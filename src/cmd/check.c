@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/check.h"
+
+#include "base/slice.h"
+#include "cmd/verbs.h"
+
+static const struct {
+    const char *name;
+    int (*run)(const struct check_opts *o, int n_files, char **files);
+} kinds[] = {
+    {"rules", check_rules},
+};
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const char *names[GS_ARRAY_LEN(kinds)];
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        names[i] = kinds[i].name;
+        if (!gs_streq(argv[0], kinds[i].name))
+            continue;
+        if (argc < 2)
+            return gs_error_new(GS_EINVAL, "check %s needs at least one FILE", argv[0]);
+        *ret_exit = kinds[i].run(opts, argc - 1, argv + 1);
+        return NULL;
+    }
+    const char *near = gs_suggest(argv[0], names, GS_ARRAY_LEN(kinds));
+    return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be checked%s%s%s", argv[0],
+                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static const struct gs_opt opts[] = {
+    {.name = "strict",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct check_opts, strict),
+     .help = "Also fail for what works but is doubtful: rules that write the same series."},
+    {.name = NULL},
+};
+
+const struct gs_verb verb_check = {
+    .name = "check",
+    .args = "rules FILE…",
+    .summary = "Check files without running anything.",
+    .description = "rules: rule files, PrometheusRule objects, and files with several documents of "
+                   "either. Each wrong rule is reported with its file, line, group and the place "
+                   "in its expression or template. Exits with 1 when something is wrong.",
+    .examples = "gpuscale check rules rules/*.yaml\n"
+                "gpuscale check rules prometheus-alert-rule.yaml",
+    .opts = opts,
+    .opts_size = sizeof(struct check_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = run,
+};

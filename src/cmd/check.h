@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gpuscale check` checks: one file each, listed in check.c.
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+
+struct check_opts {
+    bool strict; // doubtful things count as wrong
+};
+
+// Reads the files as the program would, prints what it found, to stdout what is right and to
+// stderr what is wrong. Returns the exit code: 0, or 1 when something is wrong (as promtool).
+int check_rules(const struct check_opts *o, int n_files, char **files);

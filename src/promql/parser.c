@@ -664,8 +664,8 @@ static struct promql_node *whole_expression(struct parser *p)
 {
     if (p->tok.type == T_EOF) {
         if (!p->err) // there is no place to point at
-            p->err = gs_error_new(
-                GS_EINVAL, "unknown position: parse error: no expression found in input");
+            p->err = gs_error_new(GS_EINVAL,
+                                  "unknown position: parse error: no expression found in input");
         return NULL;
     }
     return expression(p, 0);
@@ -711,7 +711,8 @@ struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret)
 
 struct gs_error *promql_parse_selector(struct gs_slice text, struct promql_expr **ret)
 {
-    return parse(text, whole_selector, true, ret);
+    // Selecting everything is refused in expressions, not here: /federate takes it.
+    return parse(text, whole_selector, false, ret);
 }
 
 struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **ret)

@@ -20,7 +20,7 @@ static void test_instant(void **state)
                   "\"40\"]}}");
     get(h, "/api/v1/query?query=%22text%22&time=100.25");
     assert_answer(h, 200,
-                  "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[100.250,"
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[100.25,"
                   "\"text\"]}}");
     get(h, "/api/v1/query?query=temperature%7Bgpu%3D%220%22%7D%5B1m%5D&time=100");
     assert_answer(h, 200,
@@ -74,6 +74,25 @@ static void test_range(void **state)
     post(h, "/api/v1/query_range",
          "query=temperature%7Bgpu%3D%220%22%7D&start=1970-01-01T00:00:00Z&end=100&step=50s");
     assert_answer(h, 200, want);
+}
+
+// Series that came in another order.
+static void test_matrices_are_sorted(void **state)
+{
+    struct harness *h = *state;
+    static const char *const gpus[] = {"9", "10", "3"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(gpus); i++)
+        add(h, "sorted", gpus[i], 100, (double)i);
+    get(h, "/api/v1/query_range?query=sorted&start=100&end=100&step=1&limit=2");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":["
+                  "{\"metric\":{\"__name__\":\"sorted\",\"gpu\":\"10\",\"host\":\"a\"},"
+                  "\"values\":[[100,\"1\"]]},"
+                  "{\"metric\":{\"__name__\":\"sorted\",\"gpu\":\"3\",\"host\":\"a\"},"
+                  "\"values\":[[100,\"2\"]]}]},"
+                  "\"warnings\":[\"results truncated due to limit\"]}");
+    get(h, "/api/v1/query?query=sorted%5B1s%5D&time=100&limit=1");
+    assert_contains(h, 200, "\"gpu\":\"10\"");
 }
 
 static void test_wrong_parameters(void **state)
@@ -210,6 +229,8 @@ static void test_federate(void **state)
                                         (long long)now);
     assert_int_equal(h->status, 200);
     assert_string_equal(h->body.data, want);
+    get(h, "/federate?match[]=%7Bx%3D~%22.*%22%7D");
+    assert_contains(h, 200, "fresh{");
     get(h, "/federate?match[]=fresh(");
     assert_int_equal(h->status, 400);
     get(h, "/federate");
@@ -224,6 +245,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_instant_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lookback_delta, setup, teardown),
         cmocka_unit_test_setup_teardown(test_range, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_matrices_are_sorted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_parameters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bounds_of_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_series, setup, teardown),

@@ -152,7 +152,7 @@ static void instant_queries(void **state)
         {"1 > 2", "1:3: parse error: comparisons between scalars must use BOOL modifier"},
         {"{a=\"\"}",
          "1:1: parse error: vector selector must contain at least one non-empty matcher"},
-        {"", "1:1: parse error: no expression found in input"},
+        {"", "unknown position: parse error: no expression found in input"},
     };
     struct fixture f;
     setup(&f);

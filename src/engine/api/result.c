@@ -119,6 +119,50 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
     }
 }
 
+// --- matrices come sorted by their labels ---
+
+static int compare_texts(struct gs_slice a, struct gs_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    return c ? c : a.len < b.len ? -1 : a.len > b.len;
+}
+
+static int compare_labels(const struct promql_result *res, struct tsdb_labels a,
+                          struct tsdb_labels b)
+{
+    for (size_t i = 0; i < a.n && i < b.n; i++) {
+        int c = 0;
+        if (a.pairs[i].name != b.pairs[i].name)
+            c = compare_texts(promql_text(res, a.pairs[i].name), promql_text(res, b.pairs[i].name));
+        if (!c && a.pairs[i].value != b.pairs[i].value)
+            c = compare_texts(promql_text(res, a.pairs[i].value),
+                              promql_text(res, b.pairs[i].value));
+        if (c)
+            return c;
+    }
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+static int by_labels(const void *a, const void *b, void *arg)
+{
+    const struct promql_result *res = arg;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (res->is_raw)
+        return compare_labels(res, res->raw[x].labels, res->raw[y].labels);
+    return compare_labels(res, res->matrix.series[x].labels, res->matrix.series[y].labels);
+}
+
+static uint32_t *sorted_order(const struct promql_result *res, size_t n)
+{
+    uint32_t *order = gs_alloc_array(n + 1, sizeof(*order));
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    if (n > 1)
+        qsort_r(order, n, sizeof(*order), by_labels, (void *)(uintptr_t)res);
+    return order;
+}
+
 static void add_columns(struct writer *w, const struct promql_series *s)
 {
     const struct promql_result *res = w->res;
@@ -137,13 +181,14 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_matrix *m = &w->res->matrix;
     size_t n = limit && m->n > limit ? limit : m->n;
+    GS_AUTO_FREE uint32_t *order = sorted_order(w->res, m->n);
     *ret_truncated = n < m->n;
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, m->series[i].labels);
+        add_metric(w, m->series[order[i]].labels);
         gs_buf_add_str(w->out, ",\"values\":[");
-        add_columns(w, &m->series[i]);
+        add_columns(w, &m->series[order[i]]);
         gs_buf_add_str(w->out, "]}");
     }
 }
@@ -152,9 +197,10 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_result *res = w->res;
     size_t n = limit && res->n_raw > limit ? limit : res->n_raw;
+    GS_AUTO_FREE uint32_t *order = sorted_order(res, res->n_raw);
     *ret_truncated = n < res->n_raw;
     for (size_t i = 0; i < n; i++) {
-        const struct promql_raw *s = &res->raw[i];
+        const struct promql_raw *s = &res->raw[order[i]];
         if (i)
             gs_buf_add_char(w->out, ',');
         add_metric(w, s->labels);
@@ -168,17 +214,17 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
     }
 }
 
+// The time of these two has no zeros at its end, unlike that of samples.
 static void add_single(struct writer *w)
 {
     const struct promql_result *res = w->res;
-    if (res->type == PROMQL_RESULT_SCALAR) {
-        json_add_point(w->out, res->start_ms, res->matrix.series[0].v[0]);
-        return;
-    }
     gs_buf_add_char(w->out, '[');
-    json_add_time(w->out, res->start_ms);
+    json_add_seconds(w->out, (double)res->start_ms / 1000);
     gs_buf_add_char(w->out, ',');
-    json_add_string(w->out, res->string);
+    if (res->type == PROMQL_RESULT_SCALAR)
+        json_add_value(w->out, res->matrix.series[0].v[0]);
+    else
+        json_add_string(w->out, res->string);
     gs_buf_add_char(w->out, ']');
 }
 

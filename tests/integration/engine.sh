@@ -1,0 +1,190 @@
+#!/bin/sh
+# gpuscale engine as a program: scrapes the simulated exporter and itself, is asked by curl, promtool
+# and a real Prometheus, and answers as that Prometheus does.
+. "$(dirname "$0")/lib.sh"
+need curl jq promtool prometheus
+
+pids=
+stop_all() {
+    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
+}
+engine_finish() {
+    code=$?
+    trap - EXIT INT TERM
+    stop_all
+    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
+        for log in exporter engine prometheus; do
+            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 30 "$dir/$log.log"; }
+        done
+    fi
+    rm -rf "$dir" ${also_remove:+"$also_remove"}
+    exit "$code"
+}
+trap engine_finish EXIT
+
+free_port() {
+    while :; do
+        port=$(shuf -i 20000-29999 -n 1)
+        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
+    done
+    echo "$port"
+}
+
+export GPUSCALE_SIM=/gpuscale-engine-$$
+also_remove=/dev/shm$GPUSCALE_SIM
+"$gpuscale" exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
+pids=$!
+wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
+exporter=$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
+
+# config [SELF] writes the configuration; with the engine's own address it is a target, too.
+config() {
+    cat <<Y
+global: {scrape_interval: 1s, evaluation_interval: 1s, external_labels: {site: lab}}
+rule_files: ["$dir/rules/*.yml"]
+scrape_configs:
+- job_name: gpus
+  static_configs:
+  - targets: ["$exporter"]
+    labels: {rack: r1}
+  metric_relabel_configs:
+  - {source_labels: [__name__], regex: 'DCGM_FI_DEV_PCIE_REPLAY_COUNTER', action: drop}
+Y
+    [ $# = 0 ] || printf -- '- job_name: engine\n  static_configs: [{targets: ["%s"]}]\n' "$1"
+}
+mkdir "$dir/rules"
+cat >"$dir/rules/gpu.yml" <<'Y'
+groups:
+- name: gpus
+  rules:
+  - {record: 'gpu:util:avg', expr: 'avg by (gpu) (DCGM_FI_DEV_GPU_UTIL)', labels: {kind: recorded}}
+  - {alert: AlwaysOn, expr: 'count(DCGM_FI_DEV_GPU_UTIL) > 0', labels: {severity: none}, annotations: {summary: '{{ $value }} GPUs'}}
+Y
+config >"$dir/prometheus.yml"
+
+# With flags of an existing unit file.
+"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 --web.enable-lifecycle \
+    --storage.tsdb.path="$dir/data" --storage.tsdb.retention.time=15d --storage.tsdb.wal-compression \
+    --web.console.templates=/etc/prometheus/consoles >"$dir/engine.log" 2>&1 &
+engine_pid=$!
+pids="$pids $engine_pid"
+wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+at=$(sed -n 's#.*listening on http://\(127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+url=http://$at
+grep -q -- '--web.console.templates has no effect' "$dir/engine.log" || fail "no warning about a flag without effect"
+
+# --- the file watch ---
+
+config "$at" >"$dir/new" && mv "$dir/new" "$dir/prometheus.yml"
+# query EXPRESSION: the first value, nothing without a result.
+query() { curl -sS -G "$url/api/v1/query" --data-urlencode "query=$1" | jq -r '.data.result[0].value[1] // empty'; }
+query_is() { [ "$(query "$1")" = "$2" ]; }
+wait_for 20 "both targets are up after the change of the file" query_is 'count(up == 1)' 2
+printf 'scrape_configs: [{job_name: x, no_such_key: 1}]\n' >"$dir/prometheus.yml"
+wait_for 10 "a wrong file is told" grep -q 'not loaded, the one loaded before goes on: .*no_such_key' "$dir/engine.log"
+query_is 'prometheus_config_last_reload_successful' 0 || wait_for 10 "the metric tells it, too" query_is 'prometheus_config_last_reload_successful' 0
+[ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 500 ] || fail "POST /-/reload of a wrong file is no 500"
+config "$at" >"$dir/prometheus.yml"
+[ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 200 ] || { cat "$dir/out"; fail "POST /-/reload"; }
+
+# --- rules, queries in all forms ---
+
+wait_for 20 "the recording rule has a value" query_is 'count({__name__="gpu:util:avg",kind="recorded"})' 2
+wait_for 20 "the alert fires" query_is 'ALERTS{alertname="AlwaysOn",alertstate="firing"}' 1
+curl -sS "$url/api/v1/alerts" | jq -e '.data.alerts[0] | .state == "firing" and .annotations.summary == "2 GPUs"' >/dev/null || fail "alerts"
+curl -sS "$url/api/v1/rules?type=record" | jq -e '[.data.groups[].rules[].name] == ["gpu:util:avg"]' >/dev/null || fail "rules"
+curl -sS "$url/api/v1/rules?rule_name[]=AlwaysOn&exclude_alerts=true" -g |
+    jq -e '.data.groups[0].rules | length == 1 and .[0].alerts == null' >/dev/null || fail "rules, filtered"
+query_is 'absent(DCGM_FI_DEV_PCIE_REPLAY_COUNTER)' 1 || fail "metric_relabel_configs"
+# As Grafana asks.
+now=$(date +%s)
+curl -sS "$url/api/v1/query_range" -H 'Content-Type: application/x-www-form-urlencoded' \
+    --data-urlencode 'query=avg by (rack) (DCGM_FI_DEV_GPU_TEMP{rack=~"r1|r2"})' -d "start=$((now - 5)).000&end=$now.5&step=1" |
+    jq -e '.data.resultType == "matrix" and .data.result[0].metric == {rack: "r1"} and (.data.result[0].values | length) > 1' >/dev/null ||
+    fail "query_range by POST"
+curl -sS "$url/api/v1/label/rack/values" --data '' -G | jq -e '.data == ["r1"]' >/dev/null || fail "label values"
+curl -sS "$url/api/v1/metadata?metric=DCGM_FI_DEV_GPU_TEMP" | jq -e '.data.DCGM_FI_DEV_GPU_TEMP[0].type == "gauge"' >/dev/null || fail "metadata"
+echo "ok: queries, rules, alerts, metadata"
+
+# --- promtool ---
+
+promtool query instant "$url" 'sum(up)' | grep -q '=> 2 @' || fail "promtool query instant"
+promtool query range "$url" --start="$((now - 3))" --end="$now" --step=1s 'up{job="gpus"}' | grep -q '^1 @' || fail "promtool query range"
+promtool query series "$url" --match='up' | grep -c '__name__="up"' | grep -qx 2 || fail "promtool query series"
+promtool query labels "$url" job | grep -qx engine || fail "promtool query labels"
+curl -sS "$url/metrics" | promtool check metrics || fail "promtool check metrics"
+promtool check config "$dir/prometheus.yml" >/dev/null || fail "the configuration is none for Prometheus"
+echo "ok: promtool"
+
+# --- a Prometheus beside it, with the same configuration, that also pulls from it ---
+
+port=$(free_port)
+peer=http://127.0.0.1:$port
+{
+    config "$at"
+    printf -- '- job_name: federate\n  honor_labels: true\n  metrics_path: /federate\n  params: {"match[]": [up, ALERTS]}\n'
+    printf '  static_configs: [{targets: ["%s"]}]\n' "$at"
+} >"$dir/peer.yml"
+prometheus --config.file="$dir/peer.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/peer" \
+    >"$dir/prometheus.log" 2>&1 &
+pids="$pids $!"
+peer_has() { curl -sS -G "$peer/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | length > 0' >/dev/null; }
+wait_for 60 "Prometheus pulls the engine's series with their external labels" peer_has 'up{job="gpus",site="lab"} == 1'
+wait_for 30 "Prometheus has scraped and evaluated by itself" peer_has 'ALERTS{alertname="AlwaysOn",alertstate="firing",site=""}'
+
+# Every key that Prometheus sends, with the same type, is in our reply. Labels and flags are data.
+shape() {
+    curl -sS -g "$1" | jq -c '[paths(type != "object" and type != "array") as $p
+        | {p: ($p | map(if type == "number" then 0 else . end)), t: (getpath($p) | type)}] | unique | .[]' | sort
+}
+same_shape() {
+    shape "$peer/api/v1/$1" >"$dir/want"
+    shape "$url/api/v1/$1" >"$dir/got"
+    missing=$(comm -23 "$dir/want" "$dir/got" | grep -vE "${2:-^\$}" || true)
+    [ -z "$missing" ] || { echo "$missing"; fail "keys that Prometheus sends and we do not: $1"; }
+    [ -s "$dir/want" ] || fail "nothing to compare: $1"
+}
+for path in 'query?query=up' 'query?query=1' 'query?query="x"' 'query?query=up[3s]' 'query?query=up&stats=all' \
+    'query_range?query=up&start='$((now - 3))"&end=$now&step=1" 'query?query=(' 'query' 'query_range' 'series' 'series?match[]=up{job="gpus"}' \
+    'labels' 'label/job/values' 'targets?state=active' 'targets/metadata?metric=DCGM_FI_DEV_GPU_TEMP' 'metadata?metric=DCGM_FI_DEV_GPU_TEMP' \
+    'rules' 'alerts' 'status/buildinfo' 'status/runtimeinfo' 'status/config' 'status/tsdb' 'status/walreplay' \
+    'format_query?query=sum(up)' 'query_exemplars?query=up'; do
+    same_shape "$path"
+done
+for path in alertmanagers 'targets?state=dropped'; do
+    [ "$(curl -sS "$peer/api/v1/$path" | jq -S '.data | keys - ["droppedTargetCounts"]')" = \
+        "$(curl -sS "$url/api/v1/$path" | jq -S '.data | keys - ["droppedTargetCounts"]')" ] || fail "keys of $path"
+done
+echo "ok: the shape of every endpoint is Prometheus'"
+
+# --- history over a restart, drain ---
+
+kill -TERM "$engine_pid"
+wait "$engine_pid" || fail "the engine ended with exit code $?"
+"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address="$at" --storage.path="$dir/data" >"$dir/engine.log" 2>&1 &
+engine_pid=$!
+pids="$pids $engine_pid"
+wait_for 20 "the engine is ready again" grep -q 'is ready' "$dir/engine.log"
+curl -sS -G "$url/api/v1/query" --data-urlencode "query=up{job=\"gpus\"}" -d "time=$now" |
+    jq -e '.data.result | length == 1' >/dev/null || fail "samples from before the restart are gone"
+echo "ok: samples outlive a restart"
+
+# --- wrong input ---
+
+refused() {
+    text=$1
+    shift
+    code=0
+    timeout 20 "$gpuscale" engine "$@" >"$dir/out" 2>&1 || code=$?
+    grep -qF -- "$text" "$dir/out" || { cat "$dir/out"; fail "no \"$text\""; }
+    [ "$code" = 2 ] || [ "$code" = 1 ] || fail "exit code $code"
+    echo "ok: $text"
+}
+printf 'scrape_configs:\n- job_name: a\n  scrape_intervall: 5s\n' >"$dir/wrong.yml"
+refused 'scrape_intervall' --config.file="$dir/wrong.yml" --web.listen-address=127.0.0.1:0
+refused 'No such file' --config.file="$dir/none.yml" --web.listen-address=127.0.0.1:0
+refused "address already in use" --config.file="$dir/prometheus.yml" --web.listen-address="$at"
+refused 'want HOST:PORT' --config.file="$dir/prometheus.yml" --web.listen-address=nowhere
+refused 'did you mean --storage.tsdb.retention.time?' --storage.tsdb.retention.tim=1d
+refused 'is not a size' --config.file="$dir/prometheus.yml" --storage.tsdb.retention.size=lots

@@ -43,6 +43,7 @@ struct http_answer {
     int status;               // 0 when the transfer failed
     const char *content_type; // may be NULL
     struct gs_slice body;     // empty when on_data took it
+    int64_t retry_after_s;    // of Retry-After; 0: none
 };
 
 struct http_callbacks {

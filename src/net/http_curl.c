@@ -155,7 +155,10 @@ static void complete(struct curl_op *op)
         char *content_type = NULL;
         curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
         curl->easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
-        answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body)};
+        curl_off_t retry_after = 0;
+        curl->easy_getinfo(op->easy, CURLINFO_RETRY_AFTER, &retry_after);
+        answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body),
+                                      retry_after > 0 ? (int64_t)retry_after : 0};
     }
     retire(op);
     op->cb.on_done(op->arg, &answer, err);

@@ -99,7 +99,8 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
                            int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret);
 
 // The newest sample of each series with oldest < t <= t_ms; its value into ret_v[i], its time into
-// ret_t[i] (ret_t may be NULL). None, or a stale marker: the stale marker. The hot path of instant
+// ret_t[i] (ret_t may be NULL). None, or a stale marker: the stale marker
+// (the time is then the marker's, 0 for none). The hot path of instant
 // queries: answers from the last-value columns when t_ms is not before the newest sample.
 void tsdb_latest(const struct tsdb *db, const tsdb_ref *refs, size_t n, int64_t t_ms,
                  int64_t oldest, double *ret_v, int64_t *ret_t);

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// prometheus.WriteRequest in protobuf's wire format, by hand: five field numbers.
+// https://prometheus.io/docs/specs/prw/remote_write_spec/#protocol. Private to the room.
+#pragma once
+
+#include "base/buf.h"
+#include "metrics/labels.h"
+
+#include <stdint.h>
+
+// One more TimeSeries behind those in out. labels sorted by name.
+void remote_encode_series(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
+                          const int64_t *t, const double *v, size_t n_samples);
+// Snappy's block format. Replaces ret's content.
+void remote_compress(struct gs_slice raw, struct gs_buf *ret);

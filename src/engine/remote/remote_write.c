@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// For each series the time of the newest sample that the receiver has (or refused). A turn compares
+// these with the store and sends what is newer, a batch at a time; the store itself is the backlog.
+#include "engine/remote/remote_write.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/base64.h"
+#include "engine/config/relabel.h"
+#include "engine/remote/encode.h"
+#include "metrics/write.h"
+#include "net/http_client.h"
+
+#define IDLE_MS       INT64_C(1000) // between turns while batches are full
+#define MAX_SECRET    ((size_t)1 << 20)
+#define MAX_RETRY_S   INT64_C(3600)
+#define DEFAULT_BATCH ((size_t)2000)
+
+struct sent {
+    uint64_t id; // of the labels: a number may become another series'
+    int64_t t_ms;
+};
+
+struct mark {
+    tsdb_ref ref;
+    struct sent to;
+};
+
+struct remote_write {
+    uv_loop_t *loop;
+    struct tsdb *db;
+    const struct engine_remote_write_config *cfg;
+    const struct metrics_label *external;
+    size_t n_external;
+    int64_t start_ms; // older samples are not sent
+    uv_timer_t *timer;
+    struct http_client *client;
+    struct http_op *op;
+
+    struct sent *sent; // by series number
+    size_t sent_cap;
+    struct tsdb_refs refs; // of the turn under way
+    double *values;        // scratch of the turn
+    int64_t *newest;
+    size_t turn_cap;
+    size_t at; // in refs
+    uint64_t generation;
+    bool in_turn;
+    bool full; // the turn sent a full batch
+
+    struct gs_buf raw, body; // the batch; body empty: none
+    struct mark *marks;
+    size_t n_marks, marks_cap;
+    size_t batch_samples;
+    struct tsdb_samples samples;
+    struct metrics_label *labels;
+    size_t labels_cap;
+    struct engine_label_builder builder;
+    int64_t backoff_ms;
+    uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped;
+    int64_t newest_sent_ms;
+};
+
+static void arm(struct remote_write *w, int64_t ms);
+
+// --- what is to be sent ---
+
+static uint64_t id_of(const struct tsdb *db, tsdb_ref ref)
+{
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    return gs_hash(l.pairs, l.n * sizeof(*l.pairs)) | 1; // 0: never seen
+}
+
+static void know(struct remote_write *w, tsdb_ref ref)
+{
+    uint64_t id = id_of(w->db, ref);
+    if (ref >= w->sent_cap) {
+        size_t cap = (size_t)ref * 2 + 1024;
+        w->sent = gs_realloc_array(w->sent, cap, sizeof(*w->sent));
+        memset(w->sent + w->sent_cap, 0, (cap - w->sent_cap) * sizeof(*w->sent));
+        w->sent_cap = cap;
+    }
+    if (w->sent[ref].id != id)
+        w->sent[ref] = (struct sent){id, w->start_ms - 1};
+}
+
+static void begin_turn(struct remote_write *w)
+{
+    bool first = !w->refs.items;
+    w->at = 0;
+    w->full = false;
+    w->refs.len = 0;
+    GS_AUTO_ERROR struct gs_error *err =
+        tsdb_find(w->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &w->refs);
+    if (err)
+        w->refs.len = 0;
+    size_t n = w->refs.len;
+    if (n > w->turn_cap) {
+        w->turn_cap = n * 2;
+        w->values = gs_realloc_array(w->values, w->turn_cap, sizeof(*w->values));
+        w->newest = gs_realloc_array(w->newest, w->turn_cap, sizeof(*w->newest));
+    }
+    if (first || tsdb_generation(w->db) != w->generation)
+        for (size_t i = 0; i < n; i++)
+            know(w, w->refs.items[i]);
+    w->generation = tsdb_generation(w->db);
+    tsdb_latest(w->db, w->refs.items, n, INT64_MAX, INT64_MIN, w->values, w->newest);
+}
+
+// The store changed its series while a turn was under way: the turn goes on behind the series where
+// it was, so that none waits for ever.
+static void renew_turn(struct remote_write *w)
+{
+    tsdb_ref next = w->refs.items[w->at];
+    bool full = w->full;
+    begin_turn(w);
+    while (w->at < w->refs.len && w->refs.items[w->at] < next)
+        w->at++;
+    w->full = full;
+}
+
+static size_t add_label(struct remote_write *w, size_t n, struct gs_slice name,
+                        struct gs_slice value)
+{
+    gs_grow(&w->labels, &w->labels_cap, n, sizeof(*w->labels));
+    w->labels[n] = (struct metrics_label){name, value};
+    return n + 1;
+}
+
+static int compare_names(struct gs_slice a, struct gs_slice b)
+{
+    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+// The series' labels and the external ones that it does not have; both are sorted.
+static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
+{
+    struct tsdb_labels l = tsdb_series_labels(w->db, ref);
+    const struct tsdb_symbols *symbols = tsdb_symbols(w->db);
+    size_t n = 0, e = 0;
+    for (size_t i = 0; i < l.n; i++) {
+        struct gs_slice name = tsdb_symbol_text(symbols, l.pairs[i].name);
+        int order = 1;
+        for (; e < w->n_external && (order = compare_names(w->external[e].name, name)) < 0; e++)
+            n = add_label(w, n, w->external[e].name, w->external[e].value);
+        if (e < w->n_external && order == 0)
+            e++;
+        n = add_label(w, n, name, tsdb_symbol_text(symbols, l.pairs[i].value));
+    }
+    for (; e < w->n_external; e++)
+        n = add_label(w, n, w->external[e].name, w->external[e].value);
+    return n;
+}
+
+static void encode(struct remote_write *w, tsdb_ref ref, size_t n_samples)
+{
+    size_t n = merge_labels(w, ref);
+    const struct metrics_label *labels = w->labels;
+    if (w->cfg->write_relabel.n) {
+        engine_labels_clear(&w->builder);
+        for (size_t i = 0; i < n; i++)
+            engine_labels_set(&w->builder, labels[i].name, labels[i].value);
+        if (!engine_relabel(&w->cfg->write_relabel, &w->builder) || !w->builder.len) {
+            w->samples_dropped += n_samples;
+            return;
+        }
+        labels = w->builder.items;
+        n = w->builder.len;
+    }
+    remote_encode_series(&w->raw, labels, n, w->samples.t, w->samples.v, n_samples);
+    w->batch_samples += n_samples;
+}
+
+static size_t max_batch(const struct remote_write *w)
+{
+    return w->cfg->max_samples_per_send ? w->cfg->max_samples_per_send : DEFAULT_BATCH;
+}
+
+// What the next series has and the receiver does not, as far as it fits.
+static void fill_one(struct remote_write *w)
+{
+    tsdb_ref ref = w->refs.items[w->at];
+    struct sent from = w->sent[ref];
+    if (w->newest[w->at] <= from.t_ms) {
+        w->at++;
+        return;
+    }
+    tsdb_read(w->db, ref, from.t_ms + 1, w->newest[w->at], &w->samples);
+    size_t room = max_batch(w) - w->batch_samples;
+    size_t n = w->samples.n < room ? w->samples.n : room;
+    if (n) {
+        encode(w, ref, n);
+        gs_grow(&w->marks, &w->marks_cap, w->n_marks, sizeof(*w->marks));
+        w->marks[w->n_marks++] = (struct mark){ref, {from.id, w->samples.t[n - 1]}};
+    }
+    w->at += n == w->samples.n;
+}
+
+static void acknowledge(struct remote_write *w)
+{
+    for (size_t i = 0; i < w->n_marks; i++) {
+        const struct mark *m = &w->marks[i];
+        if (m->ref < w->sent_cap && w->sent[m->ref].id == m->to.id)
+            w->sent[m->ref].t_ms = m->to.t_ms;
+        if (m->to.t_ms > w->newest_sent_ms)
+            w->newest_sent_ms = m->to.t_ms;
+    }
+    w->n_marks = 0;
+    gs_buf_clear(&w->body);
+    w->backoff_ms = w->cfg->min_backoff_ms;
+}
+
+// False: nothing is to be sent now.
+static bool fill(struct remote_write *w)
+{
+    if (!w->in_turn)
+        begin_turn(w);
+    else if (w->at < w->refs.len && tsdb_generation(w->db) != w->generation)
+        renew_turn(w);
+    gs_buf_clear(&w->raw);
+    w->n_marks = w->batch_samples = 0;
+    while (w->at < w->refs.len && w->batch_samples < max_batch(w))
+        fill_one(w);
+    w->in_turn = w->raw.len > 0;
+    if (!w->in_turn) {
+        acknowledge(w); // what relabelling dropped
+        return false;
+    }
+    w->full = w->full || w->batch_samples >= max_batch(w);
+    remote_compress(gs_buf_slice(&w->raw), &w->body);
+    return true;
+}
+
+// --- sending ---
+
+// The text of a secret, without the newline at its end. GS_AUTO_FREE it.
+static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, char **ret)
+{
+    if (!s->file) {
+        *ret = gs_strdup(s->text);
+        return NULL;
+    }
+    struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(s->file, MAX_SECRET, &text);
+    if (!err) {
+        struct gs_slice trimmed = gs_slice_trim(gs_buf_slice(&text));
+        *ret = gs_slice_dup(trimmed);
+    }
+    gs_buf_finish(&text);
+    return err;
+}
+
+static struct gs_error *basic_auth(const struct engine_http *h, char **ret)
+{
+    struct engine_secret_file_or_text user_of = {h->basic_user, h->basic_user_file};
+    GS_AUTO_FREE char *user = NULL;
+    GS_AUTO_FREE char *password = NULL;
+    struct gs_error *err = read_secret(&user_of, &user);
+    if (!err)
+        err = read_secret(&h->basic_password, &password);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *pair = gs_format("%s:%s", user ? user : "", password ? password : "");
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "Basic ");
+    gs_base64_encode(gs_slice_of(pair), &text);
+    *ret = gs_buf_take(&text);
+    return NULL;
+}
+
+// The Authorization header, NULL when there is none.
+static struct gs_error *authorization(const struct engine_http *h, char **ret)
+{
+    *ret = NULL;
+    if (h->basic_user || h->basic_user_file)
+        return basic_auth(h, ret);
+    GS_AUTO_FREE char *secret = NULL;
+    struct gs_error *err = read_secret(&h->auth_credentials, &secret);
+    if (!err && secret)
+        *ret = gs_format("%s %s", h->auth_type ? h->auth_type : "Bearer", secret);
+    return err;
+}
+
+static struct gs_error *connect_client(struct remote_write *w)
+{
+    const struct engine_http *h = &w->cfg->http;
+    struct engine_secret_file_or_text ca = h->ca, cert = h->cert;
+    if (h->ca_file)
+        ca.file = h->ca_file;
+    if (h->cert_file)
+        cert.file = h->cert_file;
+    struct engine_secret_file_or_text key = h->key;
+    if (h->key_file)
+        key.file = h->key_file;
+    GS_AUTO_FREE char *ca_pem = NULL;
+    GS_AUTO_FREE char *cert_pem = NULL;
+    GS_AUTO_FREE char *key_pem = NULL;
+    struct gs_error *err = read_secret(&ca, &ca_pem);
+    if (!err)
+        err = read_secret(&cert, &cert_pem);
+    if (!err)
+        err = read_secret(&key, &key_pem);
+    if (err)
+        return err;
+    struct http_client_config cfg = {.base_url = w->cfg->url,
+                                     .ca_pem = ca_pem,
+                                     .cert_pem = cert_pem,
+                                     .key_pem = key_pem,
+                                     .insecure = h->insecure_skip_verify,
+                                     .user_agent = "gpuscale/" GPUSCALE_VERSION};
+    return http_client_new_curl(w->loop, &cfg, &w->client);
+}
+
+static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
+{
+    gs_warn("remote_write", "%s: %s; trying again", w->cfg->url, why);
+    int64_t delay = w->backoff_ms;
+    if (retry_after_s > 0)
+        delay = (retry_after_s < MAX_RETRY_S ? retry_after_s : MAX_RETRY_S) * 1000;
+    w->samples_retried += w->batch_samples;
+    w->backoff_ms *= 2;
+    if (w->backoff_ms > w->cfg->max_backoff_ms)
+        w->backoff_ms = w->cfg->max_backoff_ms;
+    arm(w, delay);
+}
+
+static void drop(struct remote_write *w, const struct http_answer *a)
+{
+    size_t shown = a->body.len < 200 ? a->body.len : 200;
+    gs_err("remote_write", "%s: status %d, %zu samples dropped: %.*s", w->cfg->url, a->status,
+           w->batch_samples, (int)shown, shown ? a->body.data : "");
+    w->samples_failed += w->batch_samples;
+    acknowledge(w);
+    arm(w, 0);
+}
+
+static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct remote_write *w = arg;
+    w->op = NULL;
+    if (err) {
+        retry(w, gs_error_message(err), 0);
+        gs_error_free(err);
+    } else if (a->status / 100 == 2) {
+        w->samples_sent += w->batch_samples;
+        w->bytes_sent += w->body.len;
+        acknowledge(w);
+        arm(w, 0);
+    } else if (a->status / 100 == 5 || a->status == 429) {
+        GS_AUTO_FREE char *why = gs_format("status %d", a->status);
+        retry(w, why, a->retry_after_s);
+    } else {
+        drop(w, a);
+    }
+}
+
+static void post(struct remote_write *w, char *authorization_value)
+{
+    const struct engine_remote_write_config *cfg = w->cfg;
+    GS_AUTO_FREE struct http_header *headers = gs_alloc_array(cfg->n_headers + 4, sizeof(*headers));
+    GS_AUTO_FREE char **own = gs_alloc_array(2 * cfg->n_headers + 1, sizeof(char *));
+    size_t n = 0;
+    headers[n++] = (struct http_header){"Content-Encoding", "snappy"};
+    headers[n++] = (struct http_header){"X-Prometheus-Remote-Write-Version", "0.1.0"};
+    if (authorization_value)
+        headers[n++] = (struct http_header){"Authorization", authorization_value};
+    for (size_t i = 0; i < cfg->n_headers; i++) {
+        own[2 * i] = gs_slice_dup(cfg->headers[i].name);
+        own[2 * i + 1] = gs_slice_dup(cfg->headers[i].value);
+        headers[n++] = (struct http_header){own[2 * i], own[2 * i + 1]};
+    }
+    const struct http_call call = {.method = "POST",
+                                   .path = "",
+                                   .headers = headers,
+                                   .body = gs_buf_slice(&w->body),
+                                   .content_type = "application/x-protobuf",
+                                   .timeout_ms = (unsigned)cfg->timeout_ms,
+                                   .max_reply = 1 << 20};
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    w->op = http_send(w->client, &call, &callbacks, w);
+    for (size_t i = 0; i < 2 * cfg->n_headers; i++)
+        free(own[i]);
+}
+
+static void send_batch(struct remote_write *w)
+{
+    GS_AUTO_FREE char *value = NULL;
+    struct gs_error *err = w->client ? NULL : connect_client(w);
+    if (!err)
+        err = authorization(&w->cfg->http, &value);
+    if (err) {
+        retry(w, gs_error_message(err), 0);
+        gs_error_free(err);
+        return;
+    }
+    post(w, value);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct remote_write *w = timer->data;
+    if (w->body.len || fill(w))
+        send_batch(w);
+    else
+        arm(w,
+            w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS : w->cfg->batch_deadline_ms);
+}
+
+static void arm(struct remote_write *w, int64_t ms)
+{
+    uv_timer_start(w->timer, on_timer, ms > 0 ? (uint64_t)ms : 0, 0);
+}
+
+// --- life ---
+
+struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
+                                      const struct engine_remote_write_config *cfg,
+                                      const struct metrics_label *external_labels, size_t n)
+{
+    struct remote_write *w = gs_alloc(sizeof(*w));
+    w->loop = loop;
+    w->db = db;
+    w->cfg = cfg;
+    w->external = external_labels;
+    w->n_external = n;
+    w->start_ms = gs_unix_ms();
+    w->backoff_ms = cfg->min_backoff_ms;
+    w->timer = gs_alloc(sizeof(*w->timer));
+    uv_timer_init(loop, w->timer);
+    w->timer->data = w;
+    arm(w, cfg->batch_deadline_ms);
+    return w;
+}
+
+static void free_timer(uv_handle_t *h)
+{
+    free(h);
+}
+
+void remote_write_free(struct remote_write *w)
+{
+    if (!w)
+        return;
+    uv_close((uv_handle_t *)w->timer, free_timer);
+    http_op_cancel(w->op);
+    http_client_free(w->client);
+    tsdb_refs_finish(&w->refs);
+    tsdb_samples_finish(&w->samples);
+    engine_labels_finish(&w->builder);
+    gs_buf_finish(&w->raw);
+    gs_buf_finish(&w->body);
+    free(w->sent);
+    free(w->values);
+    free(w->newest);
+    free(w->marks);
+    free(w->labels);
+    free(w);
+}
+
+static void metric(const struct remote_write *w, struct gs_buf *out, const char *name,
+                   enum metrics_type type, const char *help, double value)
+{
+    const struct metrics_label labels[] = {
+        {GS_SLICE("remote_name"), gs_slice_of(w->cfg->name ? w->cfg->name : "")},
+        {GS_SLICE("url"), gs_slice_of(w->cfg->url)},
+    };
+    GS_AUTO_FREE char *told = gs_format("# TYPE %s ", name);
+    if (!out->data || !strstr(out->data, told)) // by another remote
+        metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, labels, GS_ARRAY_LEN(labels), value);
+}
+
+void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
+{
+    metric(w, out, "prometheus_remote_storage_samples_total", METRICS_COUNTER,
+           "Samples that the receiver took.", (double)w->samples_sent);
+    metric(w, out, "prometheus_remote_storage_bytes_total", METRICS_COUNTER,
+           "Bytes of compressed samples that the receiver took.", (double)w->bytes_sent);
+    metric(w, out, "prometheus_remote_storage_samples_failed_total", METRICS_COUNTER,
+           "Samples that the receiver refused for good.", (double)w->samples_failed);
+    metric(w, out, "prometheus_remote_storage_samples_retried_total", METRICS_COUNTER,
+           "Samples that were to be sent again.", (double)w->samples_retried);
+    metric(w, out, "prometheus_remote_storage_samples_dropped_total", METRICS_COUNTER,
+           "Samples dropped by write_relabel_configs.", (double)w->samples_dropped);
+    metric(w, out, "prometheus_remote_storage_queue_highest_sent_timestamp_seconds", METRICS_GAUGE,
+           "Time of the newest sample that the receiver took.", (double)w->newest_sent_ms / 1000);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// remote_write against a receiver of our own that fails in turns: what arrives is decoded and
+// compared with what was appended.
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/remote/remote_write.h"
+#include "net/http_server.h"
+#include "write_request.h"
+
+#include <signal.h>
+#include <snappy-c.h>
+
+struct fixture {
+    uv_loop_t loop;
+    uv_timer_t clock;
+    struct tsdb *db, *received; // by the receiver
+    struct http_server *server;
+    char *url;
+    int status; // the receiver's answer; 0: it takes what it gets
+    const char *retry_after;
+    size_t requests, samples, refused;
+    int64_t last_request_ns, longest_gap_ns;
+    struct engine_remote_write_config cfg;
+    struct remote_write *w;
+    bool times_up;
+};
+
+static void take(void *arg, const struct metrics_label *labels, size_t n, int64_t t, double v)
+{
+    struct fixture *f = arg;
+    f->samples++;
+    for (size_t i = 1; i < n; i++)
+        assert_true(memcmp(labels[i - 1].name.data, labels[i].name.data,
+                           labels[i].name.len < labels[i - 1].name.len
+                               ? labels[i].name.len
+                               : labels[i - 1].name.len) <= 0);
+    struct gs_error *err = tsdb_append(f->received, labels, n, t, v);
+    f->refused += err != NULL;
+    gs_error_free(err);
+}
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    int64_t now = gs_mono_ns();
+    if (f->requests && now - f->last_request_ns > f->longest_gap_ns)
+        f->longest_gap_ns = now - f->last_request_ns;
+    f->last_request_ns = now;
+    f->requests++;
+    if (f->status) {
+        if (f->retry_after)
+            http_add_header(x, "Retry-After", f->retry_after);
+        http_reply(x, f->status, "text/plain", GS_SLICE("no"));
+        return;
+    }
+    assert_string_equal(http_header(x, "Content-Encoding"), "snappy");
+    assert_string_equal(http_header(x, "Content-Type"), "application/x-protobuf");
+    assert_string_equal(http_header(x, "X-Prometheus-Remote-Write-Version"), "0.1.0");
+    struct gs_slice body = http_body(x);
+    size_t len = 0;
+    assert_int_equal(snappy_uncompressed_length(body.data, body.len, &len), SNAPPY_OK);
+    GS_AUTO_FREE char *raw = gs_alloc(len + 1);
+    assert_int_equal(snappy_uncompress(body.data, body.len, raw, &len), SNAPPY_OK);
+    const struct write_request_fn fn = {take, f};
+    assert_true(write_request_read(gs_slice_make(raw, len), &fn));
+    http_reply(x, 204, "text/plain", GS_SLICE(""));
+}
+
+static int set_up(void **state)
+{
+    signal(SIGPIPE, SIG_IGN);
+    struct fixture *f = gs_alloc(sizeof(*f));
+    const struct http_server_config server = {.address = "127.0.0.1"};
+    uv_loop_init(&f->loop);
+    uv_timer_init(&f->loop, &f->clock);
+    f->clock.data = f;
+    f->db = tsdb_new(NULL);
+    f->received = tsdb_new(NULL);
+    assert_ok(http_server_start(&f->loop, &server, serve, f, &f->server));
+    f->url = gs_format("http://127.0.0.1:%u/api/v1/write", http_server_port(f->server));
+    f->cfg = (struct engine_remote_write_config){.url = f->url,
+                                                 .timeout_ms = 5000,
+                                                 .max_samples_per_send = 37,
+                                                 .batch_deadline_ms = 50,
+                                                 .min_backoff_ms = 10,
+                                                 .max_backoff_ms = 40};
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    remote_write_free(f->w);
+    http_server_stop(f->server);
+    uv_close((uv_handle_t *)&f->clock, NULL);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    tsdb_free(f->db);
+    tsdb_free(f->received);
+    free(f->url);
+    free(f);
+    return 0;
+}
+
+static void on_time(uv_timer_t *t)
+{
+    struct fixture *f = t->data;
+    f->times_up = true;
+}
+
+static void run_for(struct fixture *f, unsigned ms)
+{
+    f->times_up = false;
+    uv_timer_start(&f->clock, on_time, ms, 0);
+    while (!f->times_up)
+        uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void run_until_samples(struct fixture *f, size_t n)
+{
+    f->times_up = false;
+    uv_timer_start(&f->clock, on_time, 20000, 0);
+    while (!f->times_up && f->samples < n)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    uv_timer_stop(&f->clock);
+    assert_int_equal(f->samples, n);
+}
+
+static void append(struct fixture *f, int series, int64_t t, double v)
+{
+    char id[16];
+    snprintf(id, sizeof(id), "%d", series);
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                           {GS_SLICE("id"), gs_slice_of(id)}};
+    assert_ok(tsdb_append(f->db, labels, 2, t, v));
+}
+
+static const struct metrics_label external[] = {{GS_SLICE("cluster"), GS_SLICE("c")},
+                                                {GS_SLICE("id"), GS_SLICE("not this")}};
+
+static void compare(struct fixture *f)
+{
+    struct tsdb_refs mine = {0};
+    struct tsdb_samples a = {0}, b = {0};
+    assert_int_equal(f->refused, 0);
+    assert_int_equal(tsdb_series_count(f->db), tsdb_series_count(f->received));
+    assert_ok(tsdb_find(f->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &mine));
+    for (size_t i = 0; i < mine.len; i++) {
+        const struct metrics_label want[] = {
+            {GS_SLICE("__name__"), GS_SLICE("m")},
+            {GS_SLICE("cluster"), GS_SLICE("c")},
+            {GS_SLICE("id"), tsdb_series_label(f->db, mine.items[i], "id")}};
+        tsdb_ref theirs;
+        assert_ok(tsdb_series_get(f->received, want, 3, &theirs));
+        tsdb_read(f->db, mine.items[i], INT64_MIN, INT64_MAX, &a);
+        tsdb_read(f->received, theirs, INT64_MIN, INT64_MAX, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.t, b.t, a.n * sizeof(*a.t));
+        assert_memory_equal(a.v, b.v, a.n * sizeof(*a.v)); // stale markers bit by bit
+    }
+    assert_int_equal(tsdb_series_count(f->db), tsdb_series_count(f->received));
+    tsdb_refs_finish(&mine);
+    tsdb_samples_finish(&a);
+    tsdb_samples_finish(&b);
+}
+
+static void start(struct fixture *f)
+{
+    f->w = remote_write_new(&f->loop, f->db, &f->cfg, external, GS_ARRAY_LEN(external));
+}
+
+static void test_nothing_is_lost_while_the_receiver_is_away(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = gs_unix_ms() + 1000;
+    append(f, 1000, now - 60000, 1); // before the start: not sent
+    start(f);
+    append(f, 1000, now, 2);
+    for (int s = 0; s < 50; s++)
+        for (int i = 0; i < 3; i++)
+            append(f, s, now + i, s * 10 + i);
+    run_until_samples(f, 151);
+    f->status = 503;
+    for (int s = 0; s < 50; s++)
+        for (int i = 3; i < 60; i++)
+            append(f, s, now + i, i == 59 ? tsdb_stale_marker() : s * 10 + i);
+    run_for(f, 300);
+    assert_int_equal(f->samples, 151);
+    for (int s = 50; s < 60; s++) // series that came meanwhile
+        append(f, s, now, s);
+    f->status = 0;
+    run_until_samples(f, 151 + 50 * 57 + 10);
+    run_for(f, 200);
+    assert_int_equal(f->samples, 151 + 50 * 57 + 10); // and nothing twice
+    const struct metrics_label old[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                        {GS_SLICE("cluster"), GS_SLICE("c")},
+                                        {GS_SLICE("id"), GS_SLICE("1000")}};
+    // For the comparison: the sample that was there before the start.
+    struct tsdb_samples got = {0};
+    tsdb_ref ref;
+    assert_ok(tsdb_series_get(f->received, old, 3, &ref));
+    tsdb_read(f->received, ref, INT64_MIN, INT64_MAX, &got);
+    assert_int_equal(got.n, 1);
+    assert_true(got.t[0] == now && got.v[0] == 2);
+    tsdb_samples_finish(&got);
+}
+
+static void test_all_samples_are_equal(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int64_t now = gs_unix_ms() + 1000;
+    for (int round = 0; round < 20; round++) {
+        f->status = round % 5 == 3 ? 500 : 0;
+        for (int s = 0; s < 40 + round; s++)
+            append(f, s, now + round, (round * 7 + s) % 11 == 0 ? tsdb_stale_marker() : s / 3.0);
+        run_for(f, 30);
+    }
+    f->status = 0;
+    run_for(f, 500);
+    compare(f);
+}
+
+static void test_retry_after_is_honoured(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    append(f, 1, gs_unix_ms() + 1000, 1);
+    f->status = 429;
+    f->retry_after = "1";
+    run_for(f, 200);
+    assert_int_equal(f->requests, 1);
+    f->status = 0;
+    run_until_samples(f, 1);
+    assert_true(f->longest_gap_ns > 900 * GS_NS_PER_MS);
+}
+
+static void test_what_is_refused_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = gs_unix_ms() + 1000;
+    start(f);
+    append(f, 1, now, 1);
+    f->status = 400;
+    run_for(f, 200);
+    assert_int_equal(f->requests, 1);
+    f->status = 0;
+    append(f, 1, now + 1, 2);
+    run_until_samples(f, 1);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    remote_write_metrics(f->w, &text);
+    assert_non_null(strstr(text.data, "samples_failed_total{remote_name=\"\",url="));
+    GS_AUTO_FREE char *failed = gs_format(
+        "prometheus_remote_storage_samples_failed_total{remote_name=\"\",url=\"%s\"} 1\n", f->url);
+    assert_non_null(strstr(text.data, failed));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_is_lost_while_the_receiver_is_away),
+        TEST(test_all_samples_are_equal),
+        TEST(test_retry_after_is_honoured),
+        TEST(test_what_is_refused_is_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

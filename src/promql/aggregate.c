@@ -2,6 +2,7 @@
 // Aggregations that give one value a group: sum, avg, count …, quantile. Selecting ones and
 // count_values are in aggregate_select.c.
 #include "promql/aggregate.h"
+#include "promql/cache.h"
 
 #include "base/mem.h"
 
@@ -152,18 +153,57 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
     return NULL;
 }
 
+struct group_labels { // kept for a known input
+    struct tsdb_labels *labels;
+    uint64_t set;
+};
+
+static const struct group_labels *keep_labels(struct promql_eval *ev, const struct gs_buf *key,
+                                              const struct promql_matrix *m)
+{
+    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    if (!e)
+        return NULL;
+    struct group_labels *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
+    struct tsdb_labels *labels =
+        promql_entry_copy_labels(e, m->n ? &m->series[0].labels : NULL, sizeof(m->series[0]), m->n);
+    if (!kept || !labels) {
+        promql_entry_free(e);
+        return NULL;
+    }
+    *kept = (struct group_labels){labels, promql_cache_number(ev->engine->cache)};
+    promql_cache_put(ev->engine->cache, key, e, kept);
+    return kept;
+}
+
+// The series of the groups, without values.
 static struct gs_error *group_series(struct promql_eval *ev, const struct promql_grouping *g,
                                      struct promql_matrix *ret)
 {
+    double *v;
+    GS_AUTO_BUF struct gs_buf key = {0};
+    const struct group_labels *kept = NULL;
     struct gs_error *err = promql_eval_matrix(ev, ret, g->keys.n_ids);
-    for (size_t k = 0; k < g->keys.n_ids && !err; k++) {
-        struct tsdb_labels labels;
-        struct promql_series *s;
-        err =
-            promql_eval_key_labels(ev, &g->rule, g->input.series[g->keys.first[k]].labels, &labels);
-        if (!err)
-            err = promql_eval_add_series(ev, ret, labels, &s);
+    if (!err)
+        err = promql_eval_columns(ev, g->keys.n_ids, &v);
+    if (g->input.set) {
+        gs_buf_add_char(&key, 'L');
+        gs_buf_add(&key, &g->input.set, sizeof(g->input.set));
+        promql_eval_rule_key(&g->rule, &key);
+        kept = promql_cache_get(ev->engine->cache, &key);
     }
+    for (size_t k = 0; k < g->keys.n_ids && !err; k++) {
+        struct promql_series *s = &ret->series[ret->n++];
+        s->v = v + k * ev->steps.n;
+        if (kept)
+            s->labels = kept->labels[k];
+        else
+            err = promql_eval_key_labels(ev, &g->rule, g->input.series[g->keys.first[k]].labels,
+                                         &s->labels);
+    }
+    if (!err && !kept && key.len)
+        kept = keep_labels(ev, &key, ret);
+    ret->set = kept ? kept->set : 0;
     return err;
 }
 
@@ -204,7 +244,7 @@ struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct prom
                                        struct promql_matrix *ret)
 {
     struct promql_matrix input = {.n_steps = ev->steps.n};
-    struct gs_error *err = promql_eval_node(ev, n->u.aggregate.expr, &input);
+    struct gs_error *err = promql_eval_known(ev, n->u.aggregate.expr, &input);
     if (err)
         return err;
     return n->u.aggregate.op == PROMQL_COUNT_VALUES

@@ -95,9 +95,9 @@ struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_
                                     struct promql_matrix *ret)
 {
     struct promql_matrix lhs = {0}, rhs = {0};
-    struct gs_error *err = promql_eval_node(ev, n->u.binary.lhs, &lhs);
+    struct gs_error *err = promql_eval_known(ev, n->u.binary.lhs, &lhs);
     if (!err)
-        err = promql_eval_node(ev, n->u.binary.rhs, &rhs);
+        err = promql_eval_known(ev, n->u.binary.rhs, &rhs);
     if (err)
         return err;
     bool left = n->u.binary.lhs->type == PROMQL_VECTOR,

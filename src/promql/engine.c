@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries from outside: limits, one evaluation, its result.
-#include "promql/eval_private.h"
+#include "promql/cache.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -17,6 +17,7 @@ struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_con
 {
     struct promql_engine *e = gs_alloc(sizeof(*e));
     e->db = db;
+    e->cache = promql_cache_new();
     if (cfg)
         e->cfg = *cfg;
     struct promql_config *c = &e->cfg;
@@ -47,6 +48,7 @@ void promql_engine_free(struct promql_engine *e)
     if (!e)
         return;
     gs_arena_finish(&e->spare);
+    promql_cache_free(e->cache);
     free(e);
 }
 
@@ -77,6 +79,7 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
 {
     struct promql_eval *ev = gs_alloc(sizeof(*ev));
     ev->engine = e;
+    promql_cache_renew(e->cache, e->db);
     ev->arena = take_arena(e);
     ev->steps = steps;
     ev->query_start_ms = steps.start_ms;
@@ -226,6 +229,7 @@ static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x
         return err;
     }
     take_notes(ev, &r);
+    promql_cache_hold(e->cache);
     *ret = r;
     return NULL;
 }
@@ -262,6 +266,8 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
 
 void promql_result_finish(struct promql_result *r)
 {
+    if (r->own)
+        promql_cache_release(r->engine->cache);
     eval_free(r->own);
     *r = (struct promql_result){0};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over the tree: every node is evaluated once, for all steps.
-#include "promql/eval_private.h"
+#include "promql/cache.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -55,6 +55,21 @@ struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret)
     return NULL;
 }
 
+struct gs_error *promql_eval_columns(struct promql_eval *ev, size_t n, double **ret)
+{
+    size_t total;
+    double *v, absent = promql_absent_value();
+    if (__builtin_mul_overflow(n, ev->steps.n, &total))
+        total = SIZE_MAX;
+    struct gs_error *err = promql_eval_alloc(ev, total, sizeof(*v), &v);
+    if (err)
+        return err;
+    for (size_t i = 0; i < total; i++)
+        v[i] = absent;
+    *ret = v;
+    return NULL;
+}
+
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n)
 {
     *m = (struct promql_matrix){.n_steps = ev->steps.n, .cap = n};
@@ -80,6 +95,7 @@ struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_ma
     if (err)
         return err;
     s->labels = labels;
+    m->set = 0;
     m->n_steps = ev->steps.n;
     m->n++;
     *ret = s;
@@ -96,6 +112,8 @@ void promql_eval_compact(struct promql_matrix *m)
         if (any)
             m->series[kept++] = m->series[i];
     }
+    if (kept != m->n)
+        m->set = 0;
     m->n = kept;
 }
 
@@ -240,6 +258,8 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         m->series[kept] = m->series[i];
         table[at] = (uint32_t)++kept;
     }
+    if (kept != m->n)
+        m->set = 0;
     m->n = kept;
     return err;
 }
@@ -249,8 +269,44 @@ struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_
     return promql_eval_merge_equal(ev, m, true, NULL);
 }
 
+struct nameless { // the label sets of a known matrix without their names
+    struct tsdb_labels *labels;
+    uint64_t set;
+};
+
+static void keep_nameless(struct promql_eval *ev, const struct gs_buf *key, struct promql_matrix *m)
+{
+    struct promql_cache *c = ev->engine->cache;
+    struct promql_entry *e = promql_entry_new(c);
+    if (!e)
+        return;
+    struct nameless *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
+    struct tsdb_labels *labels =
+        promql_entry_copy_labels(e, m->n ? &m->series[0].labels : NULL, sizeof(m->series[0]), m->n);
+    if (!kept || !labels) {
+        promql_entry_free(e);
+        return;
+    }
+    *kept = (struct nameless){labels, promql_cache_number(c)};
+    m->set = kept->set;
+    promql_cache_put(c, key, e, kept);
+}
+
 static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
 {
+    GS_AUTO_BUF struct gs_buf key = {0};
+    if (m->set) {
+        gs_buf_add_char(&key, 'N');
+        gs_buf_add(&key, &m->set, sizeof(m->set));
+        const struct nameless *kept = promql_cache_get(ev->engine->cache, &key);
+        if (kept) {
+            for (size_t i = 0; i < m->n; i++)
+                m->series[i].labels = kept->labels[i];
+            m->set = kept->set;
+            return NULL;
+        }
+        m->set = 0;
+    }
     bool same = true; // sets that differ, but not in the name, differ without it
     uint32_t first = m->n ? tsdb_labels_get(m->series[0].labels, TSDB_SYMBOL_NAME) : 0;
     for (size_t i = 0; i < m->n; i++) {
@@ -260,6 +316,8 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
         if (err)
             return err;
     }
+    if (same && key.len)
+        keep_nameless(ev, &key, m);
     return same ? NULL : promql_eval_merge_equal(ev, m, strict, NULL);
 }
 
@@ -321,7 +379,7 @@ static struct gs_error *eval_map(struct promql_eval *ev, const struct promql_nod
     struct promql_matrix m = {0};
     struct gs_error *err = scalar_args(ev, n, columns, &n_args);
     if (!err)
-        err = n->u.call.n_args ? promql_eval_node(ev, n->u.call.args[0], &m) : time_vector(ev, &m);
+        err = n->u.call.n_args ? promql_eval_known(ev, n->u.call.args[0], &m) : time_vector(ev, &m);
     if (!err)
         err = map_columns(ev, n->u.call.fn, columns, n_args, &m);
     *ret = m;
@@ -368,7 +426,7 @@ static struct gs_error *eval_number(struct promql_eval *ev, double v, struct pro
 static struct gs_error *eval_unary(struct promql_eval *ev, const struct promql_node *n,
                                    struct promql_matrix *ret)
 {
-    struct gs_error *err = promql_eval_node(ev, n->u.unary.expr, ret);
+    struct gs_error *err = promql_eval_known(ev, n->u.unary.expr, ret);
     if (err || !n->u.unary.negative)
         return err;
     for (size_t s = 0; s < ret->n; s++)
@@ -388,7 +446,7 @@ static struct gs_error *eval_varying(struct promql_eval *ev, const struct promql
     case PROMQL_SELECTOR:
         return promql_eval_selector(ev, n, false, ret);
     case PROMQL_PAREN:
-        return promql_eval_node(ev, n->u.unary.expr, ret);
+        return promql_eval_known(ev, n->u.unary.expr, ret);
     case PROMQL_UNARY:
         return eval_unary(ev, n, ret);
     case PROMQL_BINARY:
@@ -422,6 +480,14 @@ static struct gs_error *broadcast(struct promql_eval *ev, struct promql_matrix *
 
 struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
                                   struct promql_matrix *ret)
+{
+    struct gs_error *err = promql_eval_known(ev, n, ret);
+    ret->set = 0; // who asks may change them
+    return err;
+}
+
+struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
+                                   struct promql_matrix *ret)
 {
     bool once = n->step_invariant && ev->steps.n > 1 && n->kind != PROMQL_NUMBER;
     if (!once)

@@ -23,6 +23,7 @@ struct promql_engine {
     struct gs_arena spare; // of the last query, empty: a first touch of memory costs more than most
                            // queries
     bool has_spare;
+    struct promql_cache *cache;
 };
 
 struct promql_eval {
@@ -44,12 +45,17 @@ static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
     return s->start_ms + (int64_t)i * s->step_ms;
 }
 
+// As promql_eval_node, with the result's `set` where its series are known.
+struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
+                                   struct promql_matrix *ret);
 // Counts samples against the limits of samples and time.
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
 // A matrix with room for n series; their columns are not made.
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);
 // A column of all steps, absent.
 struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret);
+// n columns, absent, in one block.
+struct gs_error *promql_eval_columns(struct promql_eval *ev, size_t n, double **ret);
 // Without the series that have no value at any step.
 void promql_eval_compact(struct promql_matrix *m);
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
@@ -81,6 +87,12 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
 struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_node *n,
                                   const struct promql_matrix *lhs, const struct promql_matrix *rhs,
                                   struct promql_matrix *ret);
+// The fast way, where both sides are known and every series has at most one partner. *ret_done
+// false: it is not.
+struct gs_error *promql_eval_known_vectors(struct promql_eval *ev, const struct promql_node *n,
+                                           const struct promql_matrix *lhs,
+                                           const struct promql_matrix *rhs, bool *ret_done,
+                                           struct promql_matrix *ret);
 // The value of "a op b"; *ret_keep: a comparison holds (others: true).
 double promql_apply(enum promql_op op, double a, double b, bool *ret_keep);
 struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct promql_node *n,
@@ -108,6 +120,11 @@ struct gs_error *promql_eval_names(struct promql_eval *ev, struct promql_names n
 struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
                                   const struct promql_matrix *a, const struct promql_matrix *b,
                                   struct promql_keys *ret_a, struct promql_keys *ret_b);
+// The labels of a result of two series.
+struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
+                                           const struct promql_key_rule *rule,
+                                           const uint32_t *include, struct tsdb_labels many,
+                                           struct tsdb_labels one, struct tsdb_labels *ret);
 // Keys of whole label sets, with the metric name.
 struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct promql_matrix *m,
                                         struct promql_keys *ret);

@@ -46,5 +46,20 @@ static inline void promql_kahan_add(double inc, double *sum, double *c)
     *sum = t;
 }
 
+// The same sum and compensation of n values for as long as nothing overflows (else *sum is not
+// finite): the rounding error of an addition is one number, so Knuth's form without a branch finds
+// it too.
+static inline void promql_fast_sum(const double *v, size_t n, double *sum, double *c)
+{
+    double s = *sum, error = *c;
+    for (size_t i = 0; i < n; i++) {
+        double t = s + v[i], part = t - s;
+        error += (s - (t - part)) + (v[i] - part);
+        s = t;
+    }
+    *sum = s;
+    *c = error;
+}
+
 // The q-quantile of n values, which are sorted in place; NaN for none. Linear interpolation.
 double promql_quantile(double q, double *values, size_t n);

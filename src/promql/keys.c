@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for label sets that are equal in some of their labels: for grouping and for matching.
 // Symbols are compared, not texts; the table is open addressing over the first series of each id.
-#include "promql/eval_private.h"
+#include "promql/cache.h"
 
 static bool in_rule(const struct promql_key_rule *r, uint32_t name)
 {
@@ -124,9 +124,9 @@ static struct gs_error *number_series(struct promql_eval *ev, const struct promq
     return err;
 }
 
-struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
-                                  const struct promql_matrix *a, const struct promql_matrix *b,
-                                  struct promql_keys *ret_a, struct promql_keys *ret_b)
+static struct gs_error *number_both(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                    const struct promql_matrix *a, const struct promql_matrix *b,
+                                    struct promql_keys *ret_a, struct promql_keys *ret_b)
 {
     struct table t = {0};
     size_t total = a->n + (b ? b->n : 0), cap = 16, most = most_labels(a);
@@ -151,6 +151,71 @@ struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_ke
     if (ret_b)
         ret_b->n_ids = t.n_ids;
     return NULL;
+}
+
+// --- kept keys ---
+
+struct kept_keys {
+    struct promql_keys a, b;
+};
+
+void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key)
+{
+    gs_buf_add_char(key, rule->on ? 'o' : 'i');
+    gs_buf_add_char(key, rule->with_name ? 'n' : '-');
+    for (size_t i = 0; i < rule->n; i++) {
+        // The query's own texts are names that no kept series has.
+        uint32_t name = rule->names[i] & PROMQL_OWN_SYMBOL ? TSDB_NO_SYMBOL : rule->names[i];
+        gs_buf_add(key, &name, sizeof(name));
+    }
+}
+
+static bool keep_one(struct promql_entry *e, const struct promql_matrix *m,
+                     const struct promql_keys *from, struct promql_keys *ret)
+{
+    *ret = *from;
+    ret->ids = promql_entry_copy(e, from->ids, m->n, sizeof(*from->ids));
+    ret->first = promql_entry_copy(e, from->first, from->n_ids, sizeof(*from->first));
+    return ret->ids && ret->first;
+}
+
+static void keep_keys(struct promql_eval *ev, const struct gs_buf *key,
+                      const struct promql_matrix *a, const struct promql_matrix *b,
+                      const struct promql_keys *of_a, const struct promql_keys *of_b)
+{
+    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    if (!e)
+        return;
+    struct kept_keys *k = gs_arena_alloc(&e->arena, sizeof(*k));
+    if (!k || !keep_one(e, a, of_a, &k->a) || (b && !keep_one(e, b, of_b, &k->b))) {
+        promql_entry_free(e);
+        return;
+    }
+    promql_cache_put(ev->engine->cache, key, e, k);
+}
+
+struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                  const struct promql_matrix *a, const struct promql_matrix *b,
+                                  struct promql_keys *ret_a, struct promql_keys *ret_b)
+{
+    if (!a->set || (b && !b->set))
+        return number_both(ev, rule, a, b, ret_a, ret_b);
+    GS_AUTO_BUF struct gs_buf key = {0};
+    uint64_t sets[2] = {a->set, b ? b->set : 0};
+    gs_buf_add_char(&key, 'K');
+    gs_buf_add(&key, sets, sizeof(sets));
+    promql_eval_rule_key(rule, &key);
+    const struct kept_keys *k = promql_cache_get(ev->engine->cache, &key);
+    if (k) {
+        *ret_a = k->a;
+        if (ret_b)
+            *ret_b = k->b;
+        return NULL;
+    }
+    struct gs_error *err = number_both(ev, rule, a, b, ret_a, ret_b);
+    if (!err)
+        keep_keys(ev, &key, a, b, ret_a, ret_b);
+    return err;
 }
 
 struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct promql_matrix *m,

@@ -141,36 +141,33 @@ static bool any_at(const struct promql_matrix *m, size_t step)
     return false;
 }
 
-static struct gs_error *include_labels(const struct match *m, struct tsdb_labels one,
-                                       struct tsdb_labels *labels)
+struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
+                                           const struct promql_key_rule *rule,
+                                           const uint32_t *include, struct tsdb_labels many,
+                                           struct tsdb_labels one, struct tsdb_labels *ret)
 {
-    for (size_t i = 0; i < m->n->u.binary.include.n; i++) {
-        struct gs_error *err = promql_eval_with_label(m->ev, *labels, m->include[i],
-                                                      tsdb_labels_get(one, m->include[i]), labels);
-        if (err)
-            return err;
-    }
-    return NULL;
+    bool keep_name = is_comparison(n->u.binary.op) && !n->u.binary.return_bool;
+    bool one_to_one = n->u.binary.card == PROMQL_ONE_TO_ONE;
+    struct tsdb_labels l = many;
+    struct gs_error *err = NULL;
+    if (!keep_name)
+        err = promql_eval_without_name(ev, l, &l);
+    if (!err && one_to_one && rule->on)
+        err = promql_eval_key_labels(ev, rule, l, &l);
+    for (size_t i = 0; i < rule->n && one_to_one && !rule->on && !err; i++)
+        if (tsdb_labels_get(l, rule->names[i]) != TSDB_SYMBOL_EMPTY)
+            err = promql_eval_with_label(ev, l, rule->names[i], TSDB_SYMBOL_EMPTY, &l);
+    for (size_t i = 0; i < n->u.binary.include.n && !one_to_one && !err; i++)
+        err = promql_eval_with_label(ev, l, include[i], tsdb_labels_get(one, include[i]), &l);
+    *ret = l;
+    return err;
 }
 
 static struct gs_error *result_labels(const struct match *m, uint32_t many, uint32_t one,
                                       struct tsdb_labels *ret)
 {
-    bool keep_name = is_comparison(m->n->u.binary.op) && !m->n->u.binary.return_bool;
-    bool one_to_one = m->n->u.binary.card == PROMQL_ONE_TO_ONE;
-    struct tsdb_labels l = m->many->series[many].labels;
-    struct gs_error *err = NULL;
-    if (!keep_name)
-        err = promql_eval_without_name(m->ev, l, &l);
-    if (!err && one_to_one && m->rule.on)
-        err = promql_eval_key_labels(m->ev, &m->rule, l, &l);
-    for (size_t i = 0; i < m->rule.n && one_to_one && !m->rule.on && !err; i++)
-        if (tsdb_labels_get(l, m->rule.names[i]) != TSDB_SYMBOL_EMPTY)
-            err = promql_eval_with_label(m->ev, l, m->rule.names[i], TSDB_SYMBOL_EMPTY, &l);
-    if (!err && !one_to_one)
-        err = include_labels(m, m->one->series[one].labels, &l);
-    *ret = l;
-    return err;
+    return promql_eval_result_labels(m->ev, m->n, &m->rule, m->include,
+                                     m->many->series[many].labels, m->one->series[one].labels, ret);
 }
 
 // The series that results of these two go to.
@@ -252,6 +249,10 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
     ret->n_steps = ev->steps.n;
     if (!lhs->n || !rhs->n)
         return NULL;
+    bool done;
+    struct gs_error *known = promql_eval_known_vectors(ev, n, lhs, rhs, &done, ret);
+    if (known || done)
+        return known;
     struct match m = {.ev = ev, .n = n};
     struct gs_error *err = match_init(&m, lhs, rhs);
     if (!err)

@@ -11,6 +11,13 @@ bool rollup_avg(const struct promql_window *w, double *ret)
 {
     double sum = w->v[0], count = 1, mean = 0, c = 0;
     bool incremental = false;
+    promql_fast_sum(w->v + 1, w->n - 1, &sum, &c);
+    if (isfinite(sum)) {
+        *ret = sum / (double)w->n + c / (double)w->n;
+        return true;
+    }
+    sum = w->v[0];
+    c = 0;
     for (size_t i = 1; i < w->n; i++) {
         count = (double)(i + 1);
         if (!incremental) {
@@ -37,6 +44,12 @@ bool rollup_avg(const struct promql_window *w, double *ret)
 bool rollup_sum(const struct promql_window *w, double *ret)
 {
     double sum = 0, c = 0;
+    promql_fast_sum(w->v, w->n, &sum, &c);
+    if (isfinite(sum)) {
+        *ret = sum + c;
+        return true;
+    }
+    sum = c = 0;
     for (size_t i = 0; i < w->n; i++)
         promql_kahan_add(w->v[i], &sum, &c);
     *ret = isinf(sum) ? sum : sum + c;

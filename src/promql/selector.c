@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors and what is made of ranges. Windows and the look-back are left-open: a sample exactly
 // at their start is out.
-#include "promql/eval_private.h"
+#include "promql/cache.h"
 
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms)
 {
@@ -28,30 +28,134 @@ struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_no
                      ev->engine->cfg.max_samples, ret);
 }
 
-// --- instant selectors ---
+// --- the series of a selector ---
 
-static struct gs_error *latest(struct promql_eval *ev, const struct tsdb_refs *refs, int64_t t_ms,
-                               bool times, struct promql_matrix *ret)
+struct known { // all that match, whenever they had samples
+    tsdb_ref *refs;
+    struct tsdb_labels *labels;
+    size_t n;
+    uint64_t all;      // the number of this list
+    uint64_t some;     // of the last other list of those that had a value; 0: none yet
+    uint32_t *of_some; // its members, n_some
+    size_t n_some;
+    struct promql_entry *entry; // NULL: of this query alone
+};
+
+static void selector_key(const struct promql_node *n, struct gs_buf *key)
 {
-    double *v;
-    int64_t *t = NULL;
-    struct gs_error *err = promql_eval_matrix(ev, ret, refs->len);
+    gs_buf_add_char(key, 'S');
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        size_t head[3] = {(size_t)m->op, m->name.len, m->value.len};
+        gs_buf_add(key, head, sizeof(head));
+        gs_buf_add_slice(key, m->name);
+        gs_buf_add_slice(key, m->value);
+    }
+}
+
+static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_refs *refs,
+                                    struct known **ret)
+{
+    struct known *k;
+    struct gs_error *err = promql_eval_alloc(ev, 1, sizeof(*k), &k);
     if (!err)
-        err = promql_eval_alloc(ev, refs->len, sizeof(*v), &v);
-    if (!err && times)
-        err = promql_eval_alloc(ev, refs->len, sizeof(*t), &t);
+        err = promql_eval_alloc(ev, refs->len, sizeof(*k->refs), &k->refs);
+    if (!err)
+        err = promql_eval_alloc(ev, refs->len, sizeof(*k->labels), &k->labels);
     if (err)
         return err;
-    tsdb_latest(ev->engine->db, refs->items, refs->len, t_ms, t_ms - ev->engine->cfg.lookback_ms, v,
-                t);
-    for (size_t i = 0; i < refs->len; i++) {
+    k->n = refs->len;
+    for (size_t i = 0; i < k->n; i++) {
+        k->refs[i] = refs->items[i];
+        k->labels[i] = tsdb_series_labels(ev->engine->db, refs->items[i]);
+    }
+    *ret = k;
+    return NULL;
+}
+
+static struct known *keep_series(struct promql_eval *ev, const struct gs_buf *key, struct known *k)
+{
+    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    if (!e)
+        return k;
+    struct known *kept = promql_entry_copy(e, k, 1, sizeof(*k));
+    tsdb_ref *refs = promql_entry_copy(e, k->refs, k->n, sizeof(*k->refs));
+    struct tsdb_labels *labels = promql_entry_copy_labels(e, k->labels, sizeof(*k->labels), k->n);
+    uint32_t *of_some = gs_arena_alloc(&e->arena, (k->n + 1) * sizeof(*of_some));
+    if (!kept || !refs || !labels || !of_some) {
+        promql_entry_free(e);
+        return k;
+    }
+    *kept = (struct known){.refs = refs,
+                           .labels = labels,
+                           .n = k->n,
+                           .all = promql_cache_number(ev->engine->cache),
+                           .of_some = of_some,
+                           .entry = e};
+    promql_cache_put(ev->engine->cache, key, e, kept);
+    return kept;
+}
+
+static struct gs_error *series_of(struct promql_eval *ev, const struct promql_node *n,
+                                  struct known **ret)
+{
+    GS_AUTO_BUF struct gs_buf key = {0};
+    selector_key(n, &key);
+    *ret = promql_cache_get(ev->engine->cache, &key);
+    if (*ret)
+        return NULL;
+    struct tsdb_refs refs = {0};
+    struct gs_error *err = promql_eval_find(ev, n, INT64_MIN, INT64_MAX, &refs);
+    if (!err)
+        err = list_series(ev, &refs, ret);
+    tsdb_refs_finish(&refs);
+    if (!err)
+        *ret = keep_series(ev, &key, *ret);
+    return err;
+}
+
+// The number of the list of those members that have a value; 0 when nothing is kept.
+static uint64_t number_of(struct promql_eval *ev, struct known *k, const uint32_t *members,
+                          size_t n)
+{
+    if (!k->entry || n == k->n)
+        return k->all;
+    if (!k->some || k->n_some != n || memcmp(k->of_some, members, n * sizeof(*members)) != 0) {
+        k->some = promql_cache_number(ev->engine->cache);
+        k->n_some = n;
+        if (n)
+            memcpy(k->of_some, members, n * sizeof(*members));
+    }
+    return k->some;
+}
+
+// --- instant selectors ---
+
+static struct gs_error *latest(struct promql_eval *ev, struct known *k, int64_t t_ms, bool times,
+                               struct promql_matrix *ret)
+{
+    double *v;
+    uint32_t *members;
+    int64_t *t = NULL;
+    struct gs_error *err = promql_eval_matrix(ev, ret, k->n);
+    if (!err)
+        err = promql_eval_alloc(ev, k->n, sizeof(*v), &v);
+    if (!err)
+        err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
+    if (!err && times)
+        err = promql_eval_alloc(ev, k->n, sizeof(*t), &t);
+    if (err)
+        return err;
+    tsdb_latest(ev->engine->db, k->refs, k->n, t_ms, t_ms - ev->engine->cfg.lookback_ms, v, t);
+    for (size_t i = 0; i < k->n; i++) {
         if (promql_absent(v[i]))
             continue;
         if (times)
             v[i] = (double)t[i] / 1000;
-        ret->series[ret->n++] =
-            (struct promql_series){tsdb_series_labels(ev->engine->db, refs->items[i]), &v[i]};
+        members[ret->n] = (uint32_t)i;
+        ret->series[ret->n++] = (struct promql_series){k->labels[i], &v[i]};
     }
+    ret->set = number_of(ev, k, members, ret->n);
     return promql_eval_count(ev, ret->n);
 }
 
@@ -74,23 +178,30 @@ static bool fill_steps(struct promql_eval *ev, const struct promql_shift *shift,
 }
 
 static struct gs_error *columns(struct promql_eval *ev, const struct promql_node *n,
-                                const struct tsdb_refs *refs, int64_t mint, int64_t maxt,
-                                bool times, struct promql_matrix *ret)
+                                struct known *k, int64_t mint, int64_t maxt, bool times,
+                                struct promql_matrix *ret)
 {
-    struct gs_error *err = promql_eval_matrix(ev, ret, refs->len);
+    uint32_t *members;
+    struct gs_error *err = promql_eval_matrix(ev, ret, k->n);
+    if (!err)
+        err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
     double *v = NULL;
-    for (size_t i = 0; i < refs->len && !err; i++) {
-        tsdb_read(ev->engine->db, refs->items[i], mint, maxt, &ev->scratch);
+    for (size_t i = 0; i < k->n && !err; i++) {
+        tsdb_read(ev->engine->db, k->refs[i], mint, maxt, &ev->scratch);
+        if (!ev->scratch.n)
+            continue;
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err && fill_steps(ev, &n->u.selector.shift, times, v)) {
-            ret->series[ret->n++] =
-                (struct promql_series){tsdb_series_labels(ev->engine->db, refs->items[i]), v};
+            members[ret->n] = (uint32_t)i;
+            ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
             v = NULL;
         }
         if (!err)
             err = promql_eval_count(ev, ev->steps.n);
     }
+    if (!err)
+        ret->set = number_of(ev, k, members, ret->n);
     return err;
 }
 
@@ -100,13 +211,12 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
     const struct promql_shift *shift = &n->u.selector.shift;
     int64_t last = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
     int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - ev->engine->cfg.lookback_ms + 1;
-    struct tsdb_refs refs = {0};
-    struct gs_error *err = promql_eval_find(ev, n, first, last, &refs);
-    if (!err)
-        err = ev->steps.n == 1 ? latest(ev, &refs, last, times, ret)
-                               : columns(ev, n, &refs, first, last, times, ret);
-    tsdb_refs_finish(&refs);
-    return err;
+    struct known *k;
+    struct gs_error *err = series_of(ev, n, &k);
+    if (err)
+        return err;
+    return ev->steps.n == 1 ? latest(ev, k, last, times, ret)
+                            : columns(ev, n, k, first, last, times, ret);
 }
 
 struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
@@ -182,27 +292,34 @@ static void drop_stale(struct tsdb_samples *s)
 static struct gs_error *over_selector(struct promql_eval *ev, const struct rollup *r,
                                       const struct promql_node *n, struct promql_matrix *ret)
 {
-    struct tsdb_refs refs = {0};
     int64_t first = promql_shifted(ev, r->shift, ev->steps.start_ms) - r->range_ms + 1;
     int64_t last = promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1));
-    struct gs_error *err = promql_eval_find(ev, n, first, last, &refs);
+    struct known *k;
+    uint32_t *members;
+    struct gs_error *err = series_of(ev, n, &k);
     if (!err)
-        err = promql_eval_matrix(ev, ret, refs.len);
+        err = promql_eval_matrix(ev, ret, k->n);
+    if (!err)
+        err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
     double *v = NULL;
-    for (size_t i = 0; i < refs.len && !err; i++) {
-        struct tsdb_labels l = tsdb_series_labels(ev->engine->db, refs.items[i]);
-        tsdb_read(ev->engine->db, refs.items[i], first, last, &ev->scratch);
+    for (size_t i = 0; i < k->n && !err; i++) {
+        struct tsdb_labels l = k->labels[i];
+        tsdb_read(ev->engine->db, k->refs[i], first, last, &ev->scratch);
         drop_stale(&ev->scratch);
+        if (!ev->scratch.n)
+            continue;
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err)
             err = promql_eval_count(ev, ev->scratch.n);
         if (!err && slide(ev, r, name_of(ev, l), ev->scratch.t, ev->scratch.v, ev->scratch.n, v)) {
+            members[ret->n] = (uint32_t)i;
             ret->series[ret->n++] = (struct promql_series){l, v};
             v = NULL;
         }
     }
-    tsdb_refs_finish(&refs);
+    if (!err)
+        ret->set = number_of(ev, k, members, ret->n);
     return err;
 }
 

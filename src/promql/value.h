@@ -35,6 +35,7 @@ struct promql_matrix {
     struct promql_series *series;
     size_t n, cap;
     size_t n_steps;
+    uint64_t set; // not 0: which series these are; see cache.h
 };
 
 // Warnings and infos of a query, deduplicated, with the position appended: texts as Prometheus'.

@@ -60,6 +60,8 @@ void series_push(struct tsdb *db, struct series *s, int64_t t_ms, double value)
         drop_oldest(s);
     if (s->len == s->cap)
         grow_points(db, s);
+    if (!s->len)
+        db->generation++; // from here on it is found
     s->len++;
     *series_point(s, s->len - 1) = (struct tsdb_point){t_ms, value};
     if (t_ms > db->newest_ms)

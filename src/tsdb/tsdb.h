@@ -84,7 +84,7 @@ struct tsdb_symbols *tsdb_symbols_mut(struct tsdb *db); // for who interns names
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref);
 // The text of a label of a series; empty when absent.
 struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name);
-// Changes whenever a series is added or removed.
+// Changes whenever a series is added, removed, or gets its first sample.
 uint64_t tsdb_generation(const struct tsdb *db);
 
 struct tsdb_refs {

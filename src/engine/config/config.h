@@ -155,8 +155,3 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
                                      struct engine_config **ret);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
-
-// A list of relabel_configs (also ServiceMonitors', write_relabel_configs) from JSON. where: prefix
-// of errors.
-struct gs_error *engine_relabels_from_json(const json_t *list, const char *where,
-                                           struct gs_arena *arena, struct engine_relabels *ret);

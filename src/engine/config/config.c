@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/config/config.h"
+
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "engine/config/reader.h"
+
+#define MAX_FILE ((size_t)16 << 20)
+
+struct own {
+    struct gs_arena arena;
+    struct tsdb_regex **regexes;
+    size_t n_regexes;
+    const char **ignored;
+};
+
+// --- the top of the file ---
+
+#define AT(member) offsetof(struct engine_config, member)
+
+static void read_external(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    config_labels(r, value, &c->external_labels, &c->n_external_labels);
+}
+
+static void read_global(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"scrape_interval", FIELD_MS, AT(scrape_interval_ms), NULL},
+        {"scrape_timeout", FIELD_MS, AT(scrape_timeout_ms), NULL},
+        {"evaluation_interval", FIELD_MS, AT(evaluation_interval_ms), NULL},
+        {"external_labels", FIELD_READ, 0, read_external},
+        {"query_log_file", FIELD_IGNORED, 0, NULL},
+        {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
+        {"rule_query_offset", FIELD_IGNORED, 0, NULL},
+        {"scrape_protocols", FIELD_UNUSED, 0, NULL},
+        {"body_size_limit", FIELD_IGNORED, 0, NULL},
+        {"sample_limit", FIELD_IGNORED, 0, NULL},
+        {"target_limit", FIELD_IGNORED, 0, NULL},
+        {"label_limit", FIELD_IGNORED, 0, NULL},
+        {"label_name_length_limit", FIELD_IGNORED, 0, NULL},
+        {"label_value_length_limit", FIELD_IGNORED, 0, NULL},
+        {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
+        {"metric_name_validation_scheme", FIELD_UNUSED, 0, NULL},
+        {"metric_name_escaping_scheme", FIELD_UNUSED, 0, NULL},
+        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
+        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
+        {0},
+    };
+    struct engine_config *c = out;
+    config_read(r, value, fields, "global", c);
+    if (c->scrape_timeout_ms > c->scrape_interval_ms)
+        config_fail(r, value, "global scrape timeout greater than scrape interval");
+}
+
+static void read_rule_files(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    config_texts(r, value, &c->rule_files, &c->n_rule_files);
+    const char **files = (const char **)c->rule_files;
+    for (size_t i = 0; i < c->n_rule_files; i++)
+        files[i] = config_path(r, files[i]);
+}
+
+static void read_alertmanagers(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    config_read_list(r, value, sizeof(*c->alertmanagers), config_read_alertmanager,
+                     &c->alertmanagers, &c->n_alertmanagers);
+}
+
+static void read_alerting(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"alert_relabel_configs", FIELD_READ, AT(alert_relabel), config_read_relabels},
+        {"alertmanagers", FIELD_READ, 0, read_alertmanagers},
+        {0},
+    };
+    config_read(r, value, fields, "alerting", out);
+}
+
+static void read_remote_writes(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    config_read_list(r, value, sizeof(*c->remote_writes), config_read_remote_write,
+                     &c->remote_writes, &c->n_remote_writes);
+}
+
+static void read_scrapes(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    config_read_list(r, value, sizeof(*c->scrapes), config_read_scrape, &c->scrapes, &c->n_scrapes);
+    struct gs_hmap *names = gs_hmap_new(NULL);
+    for (size_t i = 0; i < c->n_scrapes && !r->err; i++) {
+        if (gs_hmap_get_str(names, c->scrapes[i].job_name))
+            config_fail(r, json_array_get(value, i),
+                        "found multiple scrape configs with job name \"%s\"",
+                        c->scrapes[i].job_name);
+        gs_hmap_put_str(names, c->scrapes[i].job_name, c);
+    }
+    gs_hmap_free(names);
+}
+
+static const struct config_field top_fields[] = {
+    {"global", FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
+    {"rule_files", FIELD_READ, 0, read_rule_files},
+    {"scrape_configs", FIELD_READ, 0, read_scrapes},
+    {"alerting", FIELD_READ, 0, read_alerting},
+    {"remote_write", FIELD_READ, 0, read_remote_writes},
+    {"scrape_config_files", FIELD_IGNORED, 0, NULL},
+    {"remote_read", FIELD_IGNORED, 0, NULL},
+    {"storage", FIELD_IGNORED, 0, NULL},
+    {"tracing", FIELD_IGNORED, 0, NULL},
+    {"otlp", FIELD_IGNORED, 0, NULL},
+    {"runtime", FIELD_UNUSED, 0, NULL},
+    {0},
+};
+
+static void fill_defaults(struct config_reader *r, const json_t *scrapes, struct engine_config *c)
+{
+    struct engine_scrape_config *s = (struct engine_scrape_config *)c->scrapes;
+    for (size_t i = 0; i < c->n_scrapes; i++) {
+        if (!s[i].interval_ms)
+            s[i].interval_ms = c->scrape_interval_ms;
+        if (s[i].timeout_ms > s[i].interval_ms)
+            config_fail(r, json_array_get(scrapes, i),
+                        "scrape timeout greater than scrape interval for scrape config with job "
+                        "name \"%s\"",
+                        s[i].job_name);
+        if (!s[i].timeout_ms)
+            s[i].timeout_ms =
+                c->scrape_timeout_ms < s[i].interval_ms ? c->scrape_timeout_ms : s[i].interval_ms;
+    }
+}
+
+static void read_top(struct config_reader *r, const json_t *top, struct engine_config *c)
+{
+    c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
+    c->scrape_timeout_ms = 10000;
+    const json_t *global = json_object_get(top, "global");
+    if (global)
+        read_global(r, global, c);
+    // Prometheus' rule: a shorter interval takes the default timeout with it.
+    if (c->scrape_timeout_ms > c->scrape_interval_ms)
+        c->scrape_timeout_ms = c->scrape_interval_ms;
+    config_read(r, top, top_fields, "the configuration", c);
+    fill_defaults(r, json_object_get(top, "scrape_configs"), c);
+}
+
+// --- what is shown: the text with its secrets covered ---
+
+static bool is_secret(struct gs_slice key)
+{
+    static const char *const keys[] = {"password",   "credentials",   "bearer_token",
+                                       "secret_key", "client_secret", "key"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (gs_slice_eq_str(key, keys[i]))
+            return true;
+    return false;
+}
+
+static char *cover_secrets(struct gs_arena *arena, struct gs_slice text)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    while (text.data) {
+        struct gs_slice line = gs_slice_cut(&text, '\n'), trimmed = gs_slice_trim(line);
+        if (gs_slice_starts(trimmed, "- "))
+            trimmed = gs_slice_trim(gs_slice_make(trimmed.data + 2, trimmed.len - 2));
+        const char *colon = trimmed.len ? memchr(trimmed.data, ':', trimmed.len) : NULL;
+        struct gs_slice key =
+            gs_slice_make(trimmed.data, colon ? (size_t)(colon - trimmed.data) : 0);
+        if (colon && is_secret(key)) {
+            gs_buf_add(&out, line.data, (size_t)(colon - line.data));
+            gs_buf_add_str(&out, ": <secret>");
+        } else {
+            gs_buf_add_slice(&out, line);
+        }
+        if (text.data)
+            gs_buf_add_char(&out, '\n');
+    }
+    return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
+}
+
+// --- the whole ---
+
+void engine_config_free(struct engine_config *c)
+{
+    if (!c)
+        return;
+    struct own *own = c->own;
+    for (size_t i = 0; i < own->n_regexes; i++)
+        tsdb_regex_free(own->regexes[i]);
+    free(own->regexes);
+    free(own->ignored);
+    gs_arena_finish(&own->arena);
+    free(own);
+    free(c);
+}
+
+static struct gs_error *read_docs(struct engine_config *c, const struct gs_yaml_docs *docs,
+                                  const struct gs_yaml_marks *marks, const char *name,
+                                  const char *base_dir)
+{
+    struct own *own = c->own;
+    struct config_reader r = {
+        .name = name, .base_dir = base_dir, .marks = marks, .arena = &own->arena};
+    if (docs->len > 1)
+        config_fail(&r, docs->items[1].value, "a configuration is one YAML document");
+    if (docs->len && !json_is_object(docs->items[0].value))
+        config_fail(&r, docs->items[0].value, "the configuration must be a mapping");
+    read_top(&r, docs->len ? docs->items[0].value : NULL, c);
+    own->regexes = r.regexes;
+    own->n_regexes = r.n_regexes;
+    own->ignored = r.ignored;
+    c->ignored = r.ignored;
+    c->n_ignored = r.n_ignored;
+    return r.err;
+}
+
+struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
+                                     struct engine_config **ret)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_yaml_marks *marks;
+    if (text.len > MAX_FILE)
+        return gs_error_new(GS_ELIMIT, "%s: larger than %zu bytes", name, MAX_FILE);
+    struct gs_error *err = gs_yaml_parse_texts(text, name, &docs, &marks);
+    if (err)
+        return err;
+    struct engine_config *c = gs_alloc(sizeof(*c));
+    struct own *own = c->own = gs_alloc(sizeof(*own));
+    c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
+    c->shown = cover_secrets(&own->arena, gs_slice_make(c->text, text.len));
+    err = read_docs(c, &docs, marks, name, base_dir);
+    gs_yaml_marks_free(marks);
+    gs_yaml_docs_finish(&docs);
+    if (err) {
+        engine_config_free(c);
+        return err;
+    }
+    *ret = c;
+    return NULL;
+}
+
+struct gs_error *engine_config_load(const char *path, struct engine_config **ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (err)
+        return err;
+    const char *slash = strrchr(path, '/');
+    GS_AUTO_FREE char *dir =
+        slash ? gs_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : gs_strdup(".");
+    GS_AUTO_FREE char *base = realpath(dir, NULL);
+    struct engine_config *c;
+    err = engine_config_parse(gs_buf_slice(&text), path, base ? base : dir, &c);
+    if (err)
+        return err;
+    c->path = gs_arena_strndup(&((struct own *)c->own)->arena, path, strlen(path));
+    *ret = c;
+    return NULL;
+}

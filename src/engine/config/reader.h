@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mappings of the configuration read by tables: one row a field. Private to the room.
+#pragma once
+
+#include "codec/yaml.h"
+#include "engine/config/config.h"
+
+#include <stddef.h>
+
+struct config_reader {
+    const char *name; // of the file, for errors
+    const char *base_dir;
+    const struct gs_yaml_marks *marks; // NULL: no positions
+    struct gs_arena *arena;
+    struct gs_error *err; // the first one; everything stops at it
+    // Keys that are known but not acted on.
+    const char **ignored;
+    size_t n_ignored, ignored_cap;
+    // Compiled expressions, freed with the configuration.
+    struct tsdb_regex **regexes;
+    size_t n_regexes, regexes_cap;
+};
+
+enum field_type {
+    FIELD_TEXT,    // const char *
+    FIELD_PATH,    // const char *, made absolute by the configuration's folder
+    FIELD_BOOL,    // bool
+    FIELD_MS,      // int64_t milliseconds, of a duration
+    FIELD_COUNT,   // size_t
+    FIELD_BYTES,   // size_t, "10MB"
+    FIELD_READ,    // by read()
+    FIELD_IGNORED, // known, not acted on: one line in `ignored`
+    FIELD_UNUSED,  // without a meaning here, in silence
+};
+
+struct config_field {
+    const char *name;
+    enum field_type type;
+    size_t offset; // into what read_fields fills
+    void (*read)(struct config_reader *r, const json_t *value, void *out);
+};
+
+// "file:12:3: text" at the value's place.
+void config_fail(struct config_reader *r, const json_t *value, const char *fmt, ...)
+    GS_PRINTF(3, 4);
+// Fields end with a NULL name. what: "scrape config".
+void config_read(struct config_reader *r, const json_t *obj, const struct config_field *fields,
+                 const char *what, void *out);
+// A list: read() for each item into an array of items of this size.
+void config_read_list(struct config_reader *r, const json_t *list, size_t size,
+                      void (*read)(struct config_reader *r, const json_t *item, void *out),
+                      void *ret_items, size_t *ret_n);
+const char *config_text(struct config_reader *r, const json_t *value); // "" for null
+void config_texts(struct config_reader *r, const json_t *list, const char *const **ret,
+                  size_t *ret_n);
+// A mapping of texts as labels, sorted by name.
+void config_labels(struct config_reader *r, const json_t *map, const struct metrics_label **ret,
+                   size_t *ret_n);
+int64_t config_ms(struct config_reader *r, const json_t *value);
+const char *config_path(struct config_reader *r, const char *path);
+void *config_alloc(struct config_reader *r, size_t size);
+char *config_format(struct config_reader *r, const char *fmt, ...) GS_PRINTF(2, 3);
+
+// --- parts ---
+
+extern const struct config_field config_http_fields[]; // of struct engine_http at offset 0
+void config_http_defaults(struct engine_http *h);
+// http's fields beside a table of one's own.
+void config_read_with_http(struct config_reader *r, const json_t *obj,
+                           const struct config_field *fields, const char *what, void *out,
+                           struct engine_http *http);
+void config_check_http(struct config_reader *r, const json_t *obj, struct engine_http *h);
+void config_read_relabels(struct config_reader *r, const json_t *list, void *relabels);
+void config_read_statics(struct config_reader *r, const json_t *item, void *static_group);
+void config_read_file_sd(struct config_reader *r, const json_t *item, void *file_sd);
+void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void *kubernetes_sd);
+void config_read_scrape(struct config_reader *r, const json_t *item, void *scrape);
+void config_read_alertmanager(struct config_reader *r, const json_t *item, void *alertmanager);
+void config_read_remote_write(struct config_reader *r, const json_t *item, void *remote_write);
+
+// Discovery of other kinds: known, not there.
+#define CONFIG_OTHER_DISCOVERY                                                                     \
+    {"azure_sd_configs", FIELD_IGNORED}, {"consul_sd_configs", FIELD_IGNORED},                     \
+        {"digitalocean_sd_configs", FIELD_IGNORED}, {"dns_sd_configs", FIELD_IGNORED},             \
+        {"docker_sd_configs", FIELD_IGNORED}, {"dockerswarm_sd_configs", FIELD_IGNORED},           \
+        {"ec2_sd_configs", FIELD_IGNORED}, {"eureka_sd_configs", FIELD_IGNORED},                   \
+        {"gce_sd_configs", FIELD_IGNORED}, {"hetzner_sd_configs", FIELD_IGNORED},                  \
+        {"http_sd_configs", FIELD_IGNORED}, {"ionos_sd_configs", FIELD_IGNORED},                   \
+        {"kuma_sd_configs", FIELD_IGNORED}, {"lightsail_sd_configs", FIELD_IGNORED},               \
+        {"linode_sd_configs", FIELD_IGNORED}, {"marathon_sd_configs", FIELD_IGNORED},              \
+        {"nerve_sd_configs", FIELD_IGNORED}, {"nomad_sd_configs", FIELD_IGNORED},                  \
+        {"openstack_sd_configs", FIELD_IGNORED}, {"ovhcloud_sd_configs", FIELD_IGNORED},           \
+        {"puppetdb_sd_configs", FIELD_IGNORED}, {"scaleway_sd_configs", FIELD_IGNORED},            \
+        {"serverset_sd_configs", FIELD_IGNORED}, {"stackit_sd_configs", FIELD_IGNORED},            \
+        {"triton_sd_configs", FIELD_IGNORED}, {"uyuni_sd_configs", FIELD_IGNORED},                 \
+    {                                                                                              \
+        "vultr_sd_configs", FIELD_IGNORED                                                          \
+    }

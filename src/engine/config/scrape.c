@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// scrape_configs, alertmanagers, remote_write.
+#include "engine/config/reader.h"
+
+#include "base/mem.h"
+
+#define LIST(type, member, item)                                                                   \
+    static void read_##member(struct config_reader *r, const json_t *value, void *out)             \
+    {                                                                                              \
+        type *c = out;                                                                             \
+        config_read_list(r, value, sizeof(*c->member), item, &c->member, &c->n_##member);          \
+    }
+
+// --- scrape_configs ---
+
+#define AT(member) offsetof(struct engine_scrape_config, member)
+
+LIST(struct engine_scrape_config, statics, config_read_statics)
+LIST(struct engine_scrape_config, files, config_read_file_sd)
+LIST(struct engine_scrape_config, kubernetes, config_read_kubernetes_sd)
+
+static void read_params(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_scrape_config *c = out;
+    const char *key;
+    json_t *values;
+    size_t n = 0;
+    json_object_foreach ((json_t *)value, key, values) {
+        n += json_array_size(values);
+    }
+    struct metrics_label *params = config_alloc(r, n * sizeof(*params));
+    json_object_foreach ((json_t *)value, key, values) {
+        const char *const *texts;
+        size_t n_texts;
+        config_texts(r, values, &texts, &n_texts);
+        for (size_t i = 0; i < n_texts; i++)
+            params[c->n_params++] = (struct metrics_label){gs_slice_of(config_format(r, "%s", key)),
+                                                           gs_slice_of(texts[i])};
+    }
+    c->params = params;
+}
+
+static void check_scrape(struct config_reader *r, const json_t *item,
+                         const struct engine_scrape_config *c)
+{
+    if (!c->job_name || !*c->job_name)
+        config_fail(r, item, "job_name is empty");
+    else if (!gs_streq(c->scheme, "http") && !gs_streq(c->scheme, "https"))
+        config_fail(r, item, "scheme must be http or https, not \"%s\"", c->scheme);
+    else if (c->timeout_ms > c->interval_ms && c->interval_ms)
+        config_fail(r, item,
+                    "scrape timeout greater than scrape interval for scrape config with job "
+                    "name \"%s\"",
+                    c->job_name);
+}
+
+void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"job_name", FIELD_TEXT, AT(job_name), NULL},
+        {"scrape_interval", FIELD_MS, AT(interval_ms), NULL},
+        {"scrape_timeout", FIELD_MS, AT(timeout_ms), NULL},
+        {"metrics_path", FIELD_TEXT, AT(metrics_path), NULL},
+        {"scheme", FIELD_TEXT, AT(scheme), NULL},
+        {"honor_labels", FIELD_BOOL, AT(honor_labels), NULL},
+        {"honor_timestamps", FIELD_BOOL, AT(honor_timestamps), NULL},
+        {"enable_compression", FIELD_BOOL, AT(enable_compression), NULL},
+        {"params", FIELD_READ, 0, read_params},
+        {"static_configs", FIELD_READ, 0, read_statics},
+        {"file_sd_configs", FIELD_READ, 0, read_files},
+        {"kubernetes_sd_configs", FIELD_READ, 0, read_kubernetes},
+        {"relabel_configs", FIELD_READ, AT(relabel), config_read_relabels},
+        {"metric_relabel_configs", FIELD_READ, AT(metric_relabel), config_read_relabels},
+        {"body_size_limit", FIELD_BYTES, AT(body_size_limit), NULL},
+        {"sample_limit", FIELD_COUNT, AT(sample_limit), NULL},
+        {"target_limit", FIELD_COUNT, AT(target_limit), NULL},
+        {"label_limit", FIELD_COUNT, AT(label_limit), NULL},
+        {"label_name_length_limit", FIELD_COUNT, AT(label_name_length_limit), NULL},
+        {"label_value_length_limit", FIELD_COUNT, AT(label_value_length_limit), NULL},
+        {"track_timestamps_staleness", FIELD_IGNORED, 0, NULL},
+        {"scrape_protocols", FIELD_UNUSED, 0, NULL},
+        {"fallback_scrape_protocol", FIELD_UNUSED, 0, NULL},
+        {"scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
+        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
+        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
+        {"native_histogram_bucket_limit", FIELD_UNUSED, 0, NULL},
+        {"native_histogram_min_bucket_factor", FIELD_UNUSED, 0, NULL},
+        {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
+        {"metric_name_validation_scheme", FIELD_UNUSED, 0, NULL},
+        {"metric_name_escaping_scheme", FIELD_UNUSED, 0, NULL},
+        {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
+        CONFIG_OTHER_DISCOVERY,
+        {0},
+    };
+    struct engine_scrape_config *c = out;
+    c->metrics_path = "/metrics";
+    c->scheme = "http";
+    c->honor_timestamps = c->enable_compression = true;
+    config_read_with_http(r, item, fields, "scrape_configs", c, &c->http);
+    check_scrape(r, item, c);
+}
+#undef AT
+
+// --- alertmanagers ---
+
+#define AT(member) offsetof(struct engine_alertmanager_config, member)
+
+static void read_am_statics(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_alertmanager_config *c = out;
+    config_read_list(r, value, sizeof(*c->statics), config_read_statics, &c->statics,
+                     &c->n_statics);
+}
+
+static void read_am_files(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_alertmanager_config *c = out;
+    config_read_list(r, value, sizeof(*c->files), config_read_file_sd, &c->files, &c->n_files);
+}
+
+static void read_am_kubernetes(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_alertmanager_config *c = out;
+    config_read_list(r, value, sizeof(*c->kubernetes), config_read_kubernetes_sd, &c->kubernetes,
+                     &c->n_kubernetes);
+}
+
+void config_read_alertmanager(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"scheme", FIELD_TEXT, AT(scheme), NULL},
+        {"path_prefix", FIELD_TEXT, AT(path_prefix), NULL},
+        {"timeout", FIELD_MS, AT(timeout_ms), NULL},
+        {"api_version", FIELD_UNUSED, 0, NULL},
+        {"static_configs", FIELD_READ, 0, read_am_statics},
+        {"file_sd_configs", FIELD_READ, 0, read_am_files},
+        {"kubernetes_sd_configs", FIELD_READ, 0, read_am_kubernetes},
+        {"relabel_configs", FIELD_READ, AT(relabel), config_read_relabels},
+        {"alert_relabel_configs", FIELD_READ, AT(alert_relabel), config_read_relabels},
+        CONFIG_OTHER_DISCOVERY,
+        {0},
+    };
+    struct engine_alertmanager_config *c = out;
+    c->scheme = "http";
+    c->path_prefix = "";
+    c->timeout_ms = 10000;
+    config_read_with_http(r, item, fields, "alertmanagers", c, &c->http);
+}
+#undef AT
+
+// --- remote_write ---
+
+#define AT(member) offsetof(struct engine_remote_write_config, member)
+
+static void read_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_remote_write_config *c = out;
+    config_labels(r, value, &c->headers, &c->n_headers);
+}
+
+static void read_queue(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"capacity", FIELD_COUNT, AT(capacity), NULL},
+        {"max_samples_per_send", FIELD_COUNT, AT(max_samples_per_send), NULL},
+        {"batch_send_deadline", FIELD_MS, AT(batch_deadline_ms), NULL},
+        {"min_backoff", FIELD_MS, AT(min_backoff_ms), NULL},
+        {"max_backoff", FIELD_MS, AT(max_backoff_ms), NULL},
+        {"max_shards", FIELD_UNUSED, 0, NULL},
+        {"min_shards", FIELD_UNUSED, 0, NULL},
+        {"retry_on_http_429", FIELD_UNUSED, 0, NULL},
+        {"sample_age_limit", FIELD_IGNORED, 0, NULL},
+        {0},
+    };
+    config_read(r, value, fields, "queue_config", out);
+}
+
+void config_read_remote_write(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"url", FIELD_TEXT, AT(url), NULL},
+        {"name", FIELD_TEXT, AT(name), NULL},
+        {"remote_timeout", FIELD_MS, AT(timeout_ms), NULL},
+        {"headers", FIELD_READ, 0, read_headers},
+        {"write_relabel_configs", FIELD_READ, AT(write_relabel), config_read_relabels},
+        {"queue_config", FIELD_READ, 0, read_queue},
+        {"metadata_config", FIELD_UNUSED, 0, NULL},
+        {"send_exemplars", FIELD_UNUSED, 0, NULL},
+        {"send_native_histograms", FIELD_UNUSED, 0, NULL},
+        {"protobuf_message", FIELD_UNUSED, 0, NULL},
+        {"round_robin_dns", FIELD_UNUSED, 0, NULL},
+        {0},
+    };
+    struct engine_remote_write_config *c = out;
+    c->timeout_ms = 30000;
+    c->capacity = 10000;
+    c->max_samples_per_send = 2000;
+    c->batch_deadline_ms = 5000;
+    c->min_backoff_ms = 30;
+    c->max_backoff_ms = 5000;
+    config_read_with_http(r, item, fields, "remote_write", c, &c->http);
+    if (!c->url || !*c->url)
+        config_fail(r, item, "url for remote_write is empty");
+}
+#undef AT

@@ -86,7 +86,7 @@ const struct tsdb_matcher *api_matchers(const struct promql_expr *e, size_t *ret
 struct gs_buf *api_begin(struct api_request *r);
 void api_end(struct api_request *r);                      // adds warnings and sends
 void api_reply_json(struct api_request *r, json_t *data); // takes data
-void api_make_utf8(struct gs_buf *text); // bytes that are none become U+FFFD
+void api_make_utf8(struct gs_buf *text);                  // bytes that are none become U+FFFD
 void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...) GS_PRINTF(3, 4);
 // invalid parameter "NAME": …, 400. Takes err.
 void api_fail_param(struct api_request *r, const char *name, struct gs_error *err);

@@ -37,11 +37,14 @@ void api_targets_metadata(struct api_request *r)
         api_fail_param(r, "match_target", err);
         return;
     }
+    const struct promql_node *selector = expr ? promql_expr_root(expr) : NULL;
+    api_reply_json(
+        r, r->api->cfg.scrapes
+               ? scrape_targets_metadata_json(
+                     r->api->cfg.scrapes, selector ? selector->u.selector.matchers : NULL,
+                     selector ? selector->u.selector.n_matchers : 0, *metric ? metric : NULL, limit)
+               : json_array());
     promql_expr_free(expr);
-    api_reply_json(r, r->api->cfg.scrapes
-                          ? scrape_targets_metadata_json(r->api->cfg.scrapes, *match ? match : NULL,
-                                                         *metric ? metric : NULL, limit)
-                          : json_array());
 }
 
 void api_metadata(struct api_request *r)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
+#include "engine/discovery/peer.h"
 #include "engine/rules/template_text.h"
 #include "metrics/write.h"
 
@@ -222,7 +223,7 @@ static bool post(struct am_target *t)
     struct gs_arena mem = {0};
     struct http_header headers[4];
     const struct engine_alertmanager_config *cfg = t->set->cfg;
-    GS_AUTO_ERROR struct gs_error *err = am_headers(&cfg->http, &mem, headers);
+    GS_AUTO_ERROR struct gs_error *err = engine_peer_headers(&cfg->http, &mem, headers);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", t->url, gs_error_message(err));
         gs_arena_finish(&mem);

@@ -56,6 +56,3 @@ struct am_set {
 struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop,
                           const struct engine_alertmanager_config *cfg);
 void am_set_free(struct am_set *s);
-// The headers that authenticate, ending with an empty one; texts live in mem.
-struct gs_error *am_headers(const struct engine_http *http, struct gs_arena *mem,
-                            struct http_header ret[4]);

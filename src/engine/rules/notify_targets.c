@@ -2,14 +2,11 @@
 // Which Alertmanagers there are: static and file targets, relabelled, as HTTP clients.
 #include "engine/rules/notify.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/base64.h"
 #include "engine/config/relabel.h"
 #include "engine/discovery/discovery.h"
-
-#define MAX_SECRET ((size_t)1024 * 1024)
+#include "engine/discovery/peer.h"
 
 struct am_file_group {
     char *source;
@@ -24,87 +21,6 @@ struct am_file_sd {
     struct am_file_group *groups;
     size_t n, cap;
 };
-
-// --- secrets and TLS ---
-
-static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, struct gs_buf *ret)
-{
-    if (s->file)
-        return gs_file_read(s->file, MAX_SECRET, ret);
-    if (s->text)
-        gs_buf_add_str(ret, s->text);
-    return NULL;
-}
-
-static struct gs_error *read_pem(const char *file, const struct engine_secret_file_or_text *s,
-                                 char **ret)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = file ? gs_file_read(file, MAX_SECRET, &text) : read_secret(s, &text);
-    if (!err && text.len)
-        *ret = gs_buf_take(&text);
-    return err;
-}
-
-static struct gs_error *make_client(uv_loop_t *loop, const char *base,
-                                    const struct engine_http *http, struct http_client **ret)
-{
-    GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
-    struct gs_error *err = read_pem(http->ca_file, &http->ca, &ca);
-    if (!err)
-        err = read_pem(http->cert_file, &http->cert, &cert);
-    if (!err)
-        err = read_pem(http->key_file, &http->key, &key);
-    if (err)
-        return err;
-    struct http_client_config cfg = {.base_url = base,
-                                     .ca_pem = ca,
-                                     .cert_pem = cert,
-                                     .key_pem = key,
-                                     .insecure = http->insecure_skip_verify,
-                                     .user_agent = "gpuscale/" GPUSCALE_VERSION};
-    return http_client_new_curl(loop, &cfg, ret);
-}
-
-static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,
-                                     struct http_header *ret)
-{
-    GS_AUTO_BUF struct gs_buf plain = {0}, password = {0}, text = {0};
-    struct gs_error *err = NULL;
-    if (http->basic_user_file)
-        err = gs_file_read(http->basic_user_file, MAX_SECRET, &plain);
-    else
-        gs_buf_add_str(&plain, http->basic_user ? http->basic_user : "");
-    if (!err)
-        err = read_secret(&http->basic_password, &password);
-    if (err)
-        return err;
-    struct gs_slice secret = gs_slice_trim(gs_buf_slice(&password));
-    gs_buf_add_char(&plain, ':');
-    gs_buf_add_slice(&plain, secret);
-    gs_buf_add_str(&text, "Basic ");
-    gs_base64_encode(gs_buf_slice(&plain), &text);
-    *ret = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
-    return NULL;
-}
-
-struct gs_error *am_headers(const struct engine_http *http, struct gs_arena *mem,
-                            struct http_header ret[4])
-{
-    memset(ret, 0, 4 * sizeof(*ret));
-    if (http->basic_user || http->basic_user_file)
-        return basic_header(http, mem, &ret[0]);
-    if (!http->auth_credentials.text && !http->auth_credentials.file)
-        return NULL;
-    GS_AUTO_BUF struct gs_buf secret = {0}, text = {0};
-    struct gs_error *err = read_secret(&http->auth_credentials, &secret);
-    if (err)
-        return err;
-    gs_buf_addf(&text, "%s ", http->auth_type ? http->auth_type : "Bearer");
-    gs_buf_add_slice(&text, gs_slice_trim(gs_buf_slice(&secret)));
-    ret[0] = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
-    return NULL;
-}
 
 // --- targets ---
 
@@ -143,7 +59,7 @@ static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_la
             return;
         }
     struct am_target *t = gs_alloc(sizeof(*t));
-    GS_AUTO_ERROR struct gs_error *err = make_client(loop, base, &s->cfg->http, &t->client);
+    GS_AUTO_ERROR struct gs_error *err = engine_peer_client(loop, base, &s->cfg->http, &t->client);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", url, gs_error_message(err));
         free(t);

@@ -33,7 +33,8 @@ void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
 json_t *scrape_targets_json(const struct scrape_manager *m, const char *state, const char *pool);
 json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric, int64_t limit,
                              int64_t limit_per_metric);
-json_t *scrape_targets_metadata_json(const struct scrape_manager *m, const char *match_target,
+json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
+                                     const struct tsdb_matcher *matchers, size_t n_matchers,
                                      const char *metric, int64_t limit);
 json_t *scrape_pools_json(const struct scrape_manager *m);
 // Called after each committed scrape. NULL: none.

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// file_sd_configs: JSON or YAML files with lists of targets. Looked at each second: what changed in
+// size, time or inode is read again; a file that cannot be read keeps its last targets.
+#include "engine/discovery/discovery.h"
+
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/yaml.h"
+#include "engine/discovery/kube_labels.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+enum { LOOK_EVERY_MS = 1000, FIRST_LOOK_MS = 1 };
+
+struct sd_file {
+    struct stat seen;
+    size_t n_groups;
+    uint64_t pass;
+};
+
+struct sd_files {
+    char **globs;
+    size_t n_globs;
+    struct gs_hmap *files; // path -> struct sd_file
+    uint64_t pass;
+    uv_timer_t *timer;
+    sd_update_fn fn;
+    void *arg;
+};
+
+struct groups {
+    struct gs_arena arena;
+    struct sd_group *items;
+    size_t len, cap;
+};
+
+static void add_group(struct groups *l, struct sd_group g)
+{
+    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
+    l->items[l->len++] = g;
+}
+
+static struct sd_group group_of(struct gs_arena *arena, const char *path, size_t i,
+                                const json_t *item)
+{
+    struct sd_labels labels = {.arena = arena};
+    json_t *map = gs_json_get(item, "labels", NULL), *value, *target;
+    const char *key;
+    size_t k, n = 0, len = json_array_size(gs_json_get(item, "targets", NULL));
+    json_object_foreach (map, key, value) {
+        if (json_is_string(value))
+            sd_labels_addf(&labels, sd_format(arena, "%s", key), "%s", json_string_value(value));
+    }
+    sd_labels_add(&labels, "__meta_filepath", path);
+    const struct metrics_label **targets = gs_arena_alloc(arena, (len + 1) * sizeof(*targets));
+    size_t *counts = gs_arena_alloc(arena, (len + 1) * sizeof(*counts));
+    json_array_foreach (gs_json_get(item, "targets", NULL), k, target) {
+        struct sd_labels one = {.arena = arena};
+        if (!json_is_string(target))
+            continue;
+        sd_labels_addf(&one, "__address__", "%s", json_string_value(target));
+        targets[n] = one.items;
+        counts[n++] = one.len;
+    }
+    return (struct sd_group){
+        sd_format(arena, "%s:%zu", path, i), labels.items, labels.len, targets, counts, n};
+}
+
+static void read_file(struct groups *l, const char *path, struct sd_file *f)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    if (!err && docs.len && !json_is_array(docs.items[0].value))
+        err = gs_error_new(GS_EINVAL, "%s: expected a list of {targets, labels}", path);
+    if (err) {
+        gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
+        gs_error_free(err);
+        gs_yaml_docs_finish(&docs);
+        return;
+    }
+    size_t n = docs.len ? json_array_size(docs.items[0].value) : 0;
+    const char *kept = gs_arena_strndup(&l->arena, path, strlen(path));
+    for (size_t i = 0; i < n; i++)
+        add_group(l, group_of(&l->arena, kept, i, json_array_get(docs.items[0].value, i)));
+    for (size_t i = n; i < f->n_groups; i++)
+        add_group(l, (struct sd_group){.source = sd_format(&l->arena, "%s:%zu", kept, i)});
+    f->n_groups = n;
+    gs_yaml_docs_finish(&docs);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_dev == b->st_dev &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static void look_at(struct sd_files *s, const char *path, struct groups *l)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return;
+    struct sd_file *f = gs_hmap_get_str(s->files, path);
+    bool is_new = !f;
+    if (is_new) {
+        f = gs_alloc(sizeof(*f));
+        gs_hmap_put_str(s->files, path, f);
+    }
+    f->pass = s->pass;
+    if (!is_new && same_file(&f->seen, &st))
+        return;
+    f->seen = st;
+    read_file(l, path, f);
+}
+
+static void forget_gone(struct sd_files *s, struct groups *l)
+{
+    size_t pos = 0;
+    struct gs_slice path;
+    void *value;
+    while (gs_hmap_next(s->files, &pos, &path, &value)) {
+        struct sd_file *f = value;
+        for (size_t i = 0; f->pass != s->pass && i < f->n_groups; i++)
+            add_group(l, (struct sd_group){.source = sd_format(&l->arena, GS_SLICE_FMT ":%zu",
+                                                               GS_SLICE_ARG(path), i)});
+        if (f->pass != s->pass)
+            f->n_groups = 0;
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct sd_files *s = timer->data;
+    struct groups l = {0};
+    s->pass++;
+    for (size_t i = 0; i < s->n_globs; i++) {
+        glob_t found;
+        if (glob(s->globs[i], 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            look_at(s, found.gl_pathv[k], &l);
+        globfree(&found);
+    }
+    forget_gone(s, &l);
+    if (l.len)
+        s->fn(s->arg, l.items, l.len);
+    free(l.items);
+    gs_arena_finish(&l.arena);
+}
+
+struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
+                              void *arg)
+{
+    struct sd_files *s = gs_alloc(sizeof(*s));
+    s->globs = gs_alloc_array(cfg->n_files + 1, sizeof(*s->globs));
+    for (size_t i = 0; i < cfg->n_files; i++)
+        s->globs[s->n_globs++] = gs_strdup(cfg->files[i]);
+    s->files = gs_hmap_new(free);
+    s->fn = fn;
+    s->arg = arg;
+    s->timer = gs_alloc(sizeof(*s->timer));
+    uv_timer_init(loop, s->timer);
+    s->timer->data = s;
+    uv_timer_start(s->timer, on_timer, FIRST_LOOK_MS, LOOK_EVERY_MS);
+    return s;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void sd_files_free(struct sd_files *s)
+{
+    if (!s)
+        return;
+    uv_close((uv_handle_t *)s->timer, free_handle);
+    for (size_t i = 0; i < s->n_globs; i++)
+        free(s->globs[i]);
+    free(s->globs);
+    gs_hmap_free(s->files);
+    free(s);
+}

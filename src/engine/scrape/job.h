@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One scrape config: its discovery, its targets. Private to the room.
+#pragma once
+
+#include "engine/discovery/discovery.h"
+#include "engine/scrape/target.h"
+
+#define JOB_MAX_DROPPED 1000 // kept to be shown
+
+struct scrape_job {
+    uv_loop_t *loop;
+    struct tsdb *db;
+    const struct engine_scrape_config *cfg;
+    struct http_client *client;
+    char *error; // why the job cannot run (a certificate that cannot be read …), NULL
+    struct target_hooks hooks;
+    struct job_provider *providers;
+    size_t n_providers;
+    struct gs_hmap *groups;  // provider and source -> struct job_group
+    struct gs_hmap *targets; // 8 bytes of the key -> struct scrape_target
+    struct gs_arena dropped_arena;
+    struct target_spec *dropped; // up to JOB_MAX_DROPPED
+    size_t n_dropped, n_dropped_kept, dropped_cap;
+    bool over_limit; // target_limit
+};
+
+// hub NULL: no kubernetes_sd.
+struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_kubernetes_hub *hub,
+                                  const struct engine_scrape_config *cfg,
+                                  const struct target_hooks *hooks, struct scrape_job *old);
+void scrape_job_free(struct scrape_job *j, bool end);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scrape/manager_private.h"
+
+#include "base/mem.h"
+
+struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
+                                          const struct scrape_manager_config *cfg)
+{
+    struct scrape_manager *m = gs_alloc(sizeof(*m));
+    m->loop = loop;
+    m->db = db;
+    m->hub = sd_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
+    return m;
+}
+
+static void free_set(struct scrape_set *s, bool end)
+{
+    for (size_t i = 0; i < s->n; i++)
+        scrape_job_free(s->jobs[i], end);
+    free(s->jobs);
+    free(s->name);
+    free(s);
+}
+
+void scrape_manager_free(struct scrape_manager *m)
+{
+    if (!m)
+        return;
+    while (m->sets) {
+        struct scrape_set *next = m->sets->next;
+        free_set(m->sets, false);
+        m->sets = next;
+    }
+    sd_kubernetes_hub_free(m->hub);
+    free(m);
+}
+
+static void on_scraped(void *arg)
+{
+    struct scrape_manager *m = arg;
+    m->scrapes++;
+    if (m->on_scrape)
+        m->on_scrape(m->on_scrape_arg);
+}
+
+static struct scrape_set **find_set(struct scrape_manager *m, const char *name)
+{
+    struct scrape_set **link = &m->sets;
+    while (*link && !gs_streq((*link)->name, name))
+        link = &(*link)->next;
+    return link;
+}
+
+static struct scrape_job *find_job(const struct scrape_set *s, const char *name)
+{
+    for (size_t i = 0; s && i < s->n; i++)
+        if (gs_streq(s->jobs[i]->cfg->job_name, name))
+            return s->jobs[i];
+    return NULL;
+}
+
+static void apply(struct scrape_manager *m, const char *name,
+                  const struct engine_scrape_config *scrapes, size_t n)
+{
+    struct scrape_set **link = find_set(m, name), *old = *link;
+    const struct target_hooks hooks = {on_scraped, m};
+    struct scrape_set *set = gs_alloc(sizeof(*set));
+    set->name = gs_strdup(name);
+    set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));
+    for (size_t i = 0; i < n; i++)
+        set->jobs[set->n++] = scrape_job_new(m->loop, m->db, m->hub, &scrapes[i], &hooks,
+                                             find_job(old, scrapes[i].job_name));
+    set->next = old ? old->next : NULL;
+    *link = set;
+    if (old)
+        free_set(old, true); // what was not taken over ends
+}
+
+void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *cfg)
+{
+    apply(m, NULL, cfg->scrapes, cfg->n_scrapes);
+}
+
+void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
+                                const struct engine_scrape_config *scrapes, size_t n)
+{
+    if (scrapes) {
+        apply(m, name, scrapes, n);
+        return;
+    }
+    struct scrape_set **link = find_set(m, name), *old = *link;
+    if (!old)
+        return;
+    *link = old->next;
+    free_set(old, true);
+}
+
+void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg)
+{
+    m->on_scrape = fn;
+    m->on_scrape_arg = arg;
+}

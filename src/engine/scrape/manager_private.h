@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the manager and its views.
+#pragma once
+
+#include "engine/scrape/job.h"
+#include "engine/scrape/manager.h"
+
+struct scrape_set { // the configuration's jobs, or a named set beside it
+    char *name;     // NULL: the configuration's
+    struct scrape_job **jobs;
+    size_t n;
+    struct scrape_set *next;
+};
+
+struct scrape_manager {
+    uv_loop_t *loop;
+    struct tsdb *db;
+    struct sd_kubernetes_hub *hub;
+    struct scrape_set *sets;
+    void (*on_scrape)(void *arg);
+    void *on_scrape_arg;
+    uint64_t scrapes;
+};

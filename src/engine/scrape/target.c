@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scrape/target.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "codec/gzip.h"
+#include "engine/discovery/peer.h"
+
+#define MAX_BODY ((size_t)256 << 20) // when the configuration has no limit
+
+struct scrape_target {
+    struct gs_arena arena; // of spec
+    struct target_spec spec;
+    const struct engine_scrape_config *cfg;
+    struct http_client *client;
+    struct scrape_ingest *ingest;
+    struct target_hooks hooks;
+    struct http_op *op; // NULL: nothing under way
+    uv_timer_t timer;
+    struct gs_arena request; // headers of the scrape under way
+    int64_t started_ns, started_ms;
+    struct target_state state;
+    char *error;
+};
+
+static void finish_scrape(struct scrape_target *t, struct gs_error *err)
+{
+    t->state.duration_s = (double)(gs_mono_ns() - t->started_ns) / 1e9;
+    t->state.last_ms = t->started_ms;
+    t->state.scraped = true;
+    t->state.scrapes++;
+    t->state.up = !err;
+    free(t->error);
+    t->error = err ? gs_strdup(gs_error_message(err)) : NULL;
+    t->state.error = t->error;
+    gs_error_free(err);
+    if (t->hooks.scraped)
+        t->hooks.scraped(t->hooks.arg);
+}
+
+static double seconds_since(const struct scrape_target *t)
+{
+    return (double)(gs_mono_ns() - t->started_ns) / 1e9;
+}
+
+static size_t body_limit(const struct scrape_target *t)
+{
+    return t->cfg->body_size_limit ? t->cfg->body_size_limit : MAX_BODY;
+}
+
+static struct gs_error *take_body(struct scrape_target *t, const struct http_answer *answer)
+{
+    GS_AUTO_BUF struct gs_buf plain = {0};
+    struct gs_slice body = answer->body;
+    double seconds = seconds_since(t);
+    // The magic of gzip cannot begin a text exposition.
+    if (body.len > 2 && (unsigned char)body.data[0] == 0x1f &&
+        (unsigned char)body.data[1] == 0x8b) {
+        struct gs_error *err = gs_gunzip(body, body_limit(t), &plain);
+        if (err) {
+            scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+            return err;
+        }
+        body = gs_buf_slice(&plain);
+    }
+    return scrape_ingest_text(t->ingest, body, answer->content_type, t->started_ms, seconds);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct scrape_target *t = arg;
+    t->op = NULL;
+    gs_arena_clear(&t->request);
+    if (!err && answer->status != 200)
+        err = gs_error_new(GS_EPROTO, "server returned HTTP status %d", answer->status);
+    if (err)
+        scrape_ingest_failed(t->ingest, t->started_ms, seconds_since(t));
+    else
+        err = take_body(t, answer);
+    finish_scrape(t, err);
+}
+
+// Inflating costs more than the parse: not asked for where the bytes do not travel.
+static bool is_local(const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    return gs_starts(host, "127.") || gs_starts(host, "localhost") || gs_starts(host, "[::1]");
+}
+
+static struct gs_error *send_request(struct scrape_target *t)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    struct http_header auth[ENGINE_PEER_HEADERS], headers[4 + ENGINE_PEER_HEADERS];
+    char timeout[32];
+    size_t n = 0;
+    struct gs_error *err = engine_peer_headers(&t->cfg->http, &t->request, auth);
+    if (err)
+        return err;
+    (void)snprintf(timeout, sizeof(timeout), "%g", (double)t->spec.timeout_ms / 1000);
+    headers[n++] = (struct http_header){"Accept", metrics_accept};
+    headers[n++] = (struct http_header){"X-Prometheus-Scrape-Timeout-Seconds", timeout};
+    if (t->cfg->enable_compression && !is_local(t->spec.url))
+        headers[n++] = (struct http_header){"Accept-Encoding", "gzip"};
+    for (size_t i = 0; auth[i].name; i++)
+        headers[n++] = auth[i];
+    headers[n] = (struct http_header){NULL, NULL};
+    struct http_call call = {.path = t->spec.url,
+                             .headers = headers,
+                             .timeout_ms = (unsigned)t->spec.timeout_ms,
+                             .max_reply = body_limit(t)};
+    t->op = http_send(t->client, &call, &callbacks, t);
+    return NULL;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct scrape_target *t = timer->data;
+    if (t->op) // still busy with the last one: its timeout will end it
+        return;
+    int64_t now = gs_unix_ms();
+    // A clock that was set back does not stop the target: its time goes on by the interval.
+    t->started_ms = now > t->state.last_ms ? now : t->state.last_ms + 1;
+    t->started_ns = gs_mono_ns();
+    struct gs_error *err = t->spec.error ? gs_error_new(GS_EINVAL, "%s", t->spec.error) : NULL;
+    if (!err)
+        err = send_request(t);
+    if (!err)
+        return;
+    scrape_ingest_failed(t->ingest, t->started_ms, 0);
+    finish_scrape(t, err);
+}
+
+static struct metrics_label *copy_labels(struct gs_arena *a, const struct metrics_label *l,
+                                         size_t n)
+{
+    struct metrics_label *out = gs_arena_alloc(a, (n + 1) * sizeof(*out));
+    for (size_t i = 0; i < n; i++) {
+        out[i].name =
+            gs_slice_make(gs_arena_strndup(a, l[i].name.data, l[i].name.len), l[i].name.len);
+        out[i].value =
+            gs_slice_make(gs_arena_strndup(a, l[i].value.data, l[i].value.len), l[i].value.len);
+    }
+    return out;
+}
+
+static void copy_spec(struct scrape_target *t, const struct target_spec *s)
+{
+    t->spec = *s;
+    t->spec.discovered = copy_labels(&t->arena, s->discovered, s->n_discovered);
+    t->spec.labels = copy_labels(&t->arena, s->labels, s->n_labels);
+    t->spec.url = gs_arena_strndup(&t->arena, s->url, strlen(s->url));
+}
+
+// Scrapes of all targets spread over the interval, each at its own place in it.
+static uint64_t first_delay(const struct target_spec *s)
+{
+    int64_t interval = s->interval_ms, offset = (int64_t)(s->key % (uint64_t)interval);
+    int64_t delay = (offset - gs_unix_ms() % interval + interval) % interval;
+    return (uint64_t)delay;
+}
+
+struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
+                                        const struct engine_scrape_config *cfg,
+                                        struct http_client *client, const struct target_spec *spec,
+                                        const struct target_hooks *hooks)
+{
+    struct scrape_target *t = gs_alloc(sizeof(*t));
+    copy_spec(t, spec);
+    t->cfg = cfg;
+    t->client = client;
+    t->hooks = *hooks;
+    t->ingest = scrape_ingest_new(db, cfg, t->spec.labels, t->spec.n_labels);
+    uv_timer_init(loop, &t->timer);
+    t->timer.data = t;
+    uv_timer_start(&t->timer, on_timer, first_delay(spec), (uint64_t)spec->interval_ms);
+    return t;
+}
+
+void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scrape_config *cfg,
+                               struct http_client *client)
+{
+    if (t->client != client && t->op) { // the old client goes away
+        http_op_cancel(GS_TAKE(t->op));
+        gs_arena_clear(&t->request);
+    }
+    t->client = client;
+    t->cfg = cfg;
+    scrape_ingest_reconfigure(t->ingest, cfg);
+}
+
+static void free_target(uv_handle_t *h)
+{
+    struct scrape_target *t = h->data;
+    gs_arena_finish(&t->arena);
+    gs_arena_finish(&t->request);
+    free(t);
+}
+
+void scrape_target_free(struct scrape_target *t, bool end)
+{
+    if (!t)
+        return;
+    http_op_cancel(t->op);
+    if (end) {
+        int64_t now = gs_unix_ms();
+        scrape_ingest_end(t->ingest, now > t->state.last_ms ? now : t->state.last_ms + 1);
+    }
+    scrape_ingest_free(t->ingest);
+    free(t->error);
+    uv_close((uv_handle_t *)&t->timer, free_target);
+}
+
+const struct target_spec *scrape_target_spec(const struct scrape_target *t)
+{
+    return &t->spec;
+}
+
+void scrape_target_state(const struct scrape_target *t, struct target_state *ret)
+{
+    *ret = t->state;
+}
+
+const struct scrape_ingest *scrape_target_ingest(const struct scrape_target *t)
+{
+    return t->ingest;
+}

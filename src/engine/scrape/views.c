@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown of targets: the data of /api/v1/targets, targets/metadata, metadata, scrape_pools,
+// and own metrics.
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "engine/scrape/manager_private.h"
+#include "metrics/write.h"
+
+#define NEVER "0001-01-01T00:00:00Z"
+
+static json_t *string_of(struct gs_slice s)
+{
+    return json_stringn(s.data ? s.data : "", s.len);
+}
+
+static json_t *labels_json(const struct metrics_label *l, size_t n)
+{
+    json_t *obj = json_object();
+    for (size_t i = 0; i < n; i++) {
+        GS_AUTO_FREE char *name = gs_slice_dup(l[i].name);
+        json_object_set_new(obj, name, string_of(l[i].value));
+    }
+    return obj;
+}
+
+static json_t *active_json(const struct scrape_job *j, const struct scrape_target *t)
+{
+    const struct target_spec *s = scrape_target_spec(t);
+    struct target_state state;
+    char text[GS_RFC3339_SIZE];
+    scrape_target_state(t, &state);
+    json_t *obj = json_object();
+    json_object_set_new(obj, "discoveredLabels", labels_json(s->discovered, s->n_discovered));
+    json_object_set_new(obj, "labels", labels_json(s->labels, s->n_labels));
+    gs_json_set_str(obj, "scrapePool", j->cfg->job_name);
+    gs_json_set_str(obj, "scrapeUrl", s->url);
+    gs_json_set_str(obj, "globalUrl", s->url);
+    gs_json_set_str(obj, "lastError", state.error ? state.error : "");
+    gs_json_set_str(obj, "lastScrape",
+                    state.scraped ? gs_format_rfc3339_micro(state.last_ms * 1000, text) : NEVER);
+    json_object_set_new(obj, "lastScrapeDuration", json_real(state.duration_s));
+    gs_json_set_str(obj, "health", !state.scraped ? "unknown" : state.up ? "up" : "down");
+    gs_json_set_str(obj, "scrapeInterval", gs_format_duration(s->interval_ms * GS_NS_PER_MS, text));
+    gs_json_set_str(obj, "scrapeTimeout", gs_format_duration(s->timeout_ms * GS_NS_PER_MS, text));
+    return obj;
+}
+
+// Calls fn for each job, of one pool when it is named.
+static void each_job(const struct scrape_manager *m, const char *pool,
+                     void (*fn)(void *arg, const struct scrape_job *j), void *arg)
+{
+    for (const struct scrape_set *s = m->sets; s; s = s->next)
+        for (size_t i = 0; i < s->n; i++)
+            if (!pool || gs_streq(pool, s->jobs[i]->cfg->job_name))
+                fn(arg, s->jobs[i]);
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    const struct scrape_target *x = *(const struct scrape_target *const *)a;
+    const struct scrape_target *y = *(const struct scrape_target *const *)b;
+    return strcmp(scrape_target_spec(x)->url, scrape_target_spec(y)->url);
+}
+
+static void each_target(const struct scrape_job *j,
+                        void (*fn)(void *arg, const struct scrape_job *j,
+                                   const struct scrape_target *t),
+                        void *arg)
+{
+    size_t n = 0, pos = 0;
+    GS_AUTO_FREE struct scrape_target **list =
+        gs_alloc_array(gs_hmap_len(j->targets) + 1, sizeof(struct scrape_target *));
+    void *t;
+    while (gs_hmap_next(j->targets, &pos, NULL, &t))
+        list[n++] = t;
+    if (n)
+        qsort(list, n, sizeof(struct scrape_target *), compare_targets);
+    for (size_t i = 0; i < n; i++)
+        fn(arg, j, list[i]);
+}
+
+struct targets_view {
+    json_t *active, *dropped, *counts;
+};
+
+static void add_active(void *arg, const struct scrape_job *j, const struct scrape_target *t)
+{
+    struct targets_view *v = arg;
+    json_array_append_new(v->active, active_json(j, t));
+}
+
+static void add_job(void *arg, const struct scrape_job *j)
+{
+    struct targets_view *v = arg;
+    if (v->active)
+        each_target(j, add_active, v);
+    json_object_set_new(v->counts, j->cfg->job_name, json_integer((json_int_t)j->n_dropped));
+    for (size_t i = 0; v->dropped && i < j->n_dropped_kept; i++) {
+        json_t *d = json_object();
+        json_object_set_new(d, "discoveredLabels",
+                            labels_json(j->dropped[i].discovered, j->dropped[i].n_discovered));
+        gs_json_set_str(d, "scrapePool", j->cfg->job_name);
+        json_array_append_new(v->dropped, d);
+    }
+}
+
+json_t *scrape_targets_json(const struct scrape_manager *m, const char *state, const char *pool)
+{
+    struct targets_view v = {.counts = json_object()};
+    bool active = !gs_streq(state, "dropped"), dropped = !gs_streq(state, "active");
+    json_t *data = json_object();
+    v.active = active ? json_array() : NULL;
+    v.dropped = dropped ? json_array() : NULL;
+    each_job(m, pool, add_job, &v);
+    json_object_set_new(data, "activeTargets", active ? v.active : json_array());
+    json_object_set_new(data, "droppedTargets", dropped ? v.dropped : json_array());
+    json_object_set_new(data, "droppedTargetCounts", v.counts);
+    return data;
+}
+
+static void add_pool(void *arg, const struct scrape_job *j)
+{
+    json_array_append_new(arg, json_string(j->cfg->job_name));
+}
+
+json_t *scrape_pools_json(const struct scrape_manager *m)
+{
+    json_t *data = json_object(), *pools = json_array();
+    each_job(m, NULL, add_pool, pools);
+    json_object_set_new(data, "scrapePools", pools);
+    return data;
+}
+
+// --- metadata ---
+
+struct metadata_view {
+    json_t *out; // an object by metric, or (target set) an array
+    const char *metric;
+    int64_t limit, limit_per_metric;
+    const struct tsdb_matcher *matchers;
+    size_t n_matchers;
+    const struct target_spec *target;
+};
+
+static json_t *metadata_json(const struct metrics_metadata *m)
+{
+    json_t *obj = json_object();
+    gs_json_set_str(obj, "type", m->type_name);
+    json_object_set_new(obj, "help", string_of(m->help));
+    json_object_set_new(obj, "unit", string_of(m->unit));
+    return obj;
+}
+
+static bool holds(const json_t *list, const json_t *item)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach ((json_t *)list, i, other) {
+        if (json_equal(other, item))
+            return true;
+    }
+    return false;
+}
+
+static void add_metadata(void *arg, const struct metrics_metadata *m)
+{
+    struct metadata_view *v = arg;
+    GS_AUTO_FREE char *name = gs_slice_dup(m->family);
+    if (v->metric && !gs_streq(v->metric, name))
+        return;
+    json_t *list = json_object_get(v->out, name);
+    if (!list && v->limit > 0 && json_object_size(v->out) >= (size_t)v->limit)
+        return;
+    if (!list) {
+        list = json_array();
+        json_object_set_new(v->out, name, list);
+    }
+    json_t *item = metadata_json(m);
+    bool full = v->limit_per_metric > 0 && json_array_size(list) >= (size_t)v->limit_per_metric;
+    if (full || holds(list, item))
+        json_decref(item);
+    else
+        json_array_append_new(list, item);
+}
+
+static void metadata_of_target(void *arg, const struct scrape_job *j, const struct scrape_target *t)
+{
+    (void)j;
+    scrape_metadata_each(scrape_ingest_metadata(scrape_target_ingest(t)), add_metadata, arg);
+}
+
+static void metadata_of_job(void *arg, const struct scrape_job *j)
+{
+    each_target(j, metadata_of_target, arg);
+}
+
+json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric, int64_t limit,
+                             int64_t limit_per_metric)
+{
+    struct metadata_view v = {json_object(), metric, limit, limit_per_metric, NULL, 0, NULL};
+    if (limit != 0)
+        each_job(m, NULL, metadata_of_job, &v);
+    return v.out;
+}
+
+static void add_target_metadata(void *arg, const struct metrics_metadata *m)
+{
+    struct metadata_view *v = arg;
+    if ((v->metric && !gs_slice_eq_str(m->family, v->metric)) ||
+        (v->limit > 0 && json_array_size(v->out) >= (size_t)v->limit))
+        return;
+    json_t *item = metadata_json(m);
+    json_object_set_new(item, "target", labels_json(v->target->labels, v->target->n_labels));
+    if (!v->metric)
+        json_object_set_new(item, "metric", string_of(m->family));
+    json_array_append_new(v->out, item);
+}
+
+static bool target_matches(const struct metadata_view *v, const struct target_spec *s)
+{
+    for (size_t i = 0; i < v->n_matchers; i++) {
+        struct gs_slice value = GS_SLICE("");
+        for (size_t k = 0; k < s->n_labels; k++)
+            if (gs_slice_eq(s->labels[k].name, v->matchers[i].name))
+                value = s->labels[k].value;
+        if (!tsdb_matcher_matches(&v->matchers[i], value))
+            return false;
+    }
+    return true;
+}
+
+static void target_metadata(void *arg, const struct scrape_job *j, const struct scrape_target *t)
+{
+    (void)j;
+    struct metadata_view *v = arg;
+    v->target = scrape_target_spec(t);
+    if (target_matches(v, v->target))
+        scrape_metadata_each(scrape_ingest_metadata(scrape_target_ingest(t)), add_target_metadata,
+                             v);
+}
+
+static void job_target_metadata(void *arg, const struct scrape_job *j)
+{
+    each_target(j, target_metadata, arg);
+}
+
+json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
+                                     const struct tsdb_matcher *matchers, size_t n_matchers,
+                                     const char *metric, int64_t limit)
+{
+    struct metadata_view v = {json_array(), metric, limit, 0, matchers, n_matchers, NULL};
+    each_job(m, NULL, job_target_metadata, &v);
+    return v.out;
+}
+
+// --- own metrics ---
+
+struct totals {
+    size_t pools, targets;
+    uint64_t duplicates, out_of_order, limit_failures;
+};
+
+static void add_totals(void *arg, const struct scrape_job *j, const struct scrape_target *t)
+{
+    (void)j;
+    struct totals *sum = arg;
+    struct scrape_ingest_counts c;
+    scrape_ingest_counts(scrape_target_ingest(t), &c);
+    sum->targets++;
+    sum->duplicates += c.duplicates;
+    sum->out_of_order += c.out_of_order;
+    sum->limit_failures += c.limit_failures;
+}
+
+static void add_job_totals(void *arg, const struct scrape_job *j)
+{
+    ((struct totals *)arg)->pools++;
+    each_target(j, add_totals, arg);
+}
+
+static void write_one(struct gs_buf *out, const char *name, enum metrics_type type,
+                      const char *help, double v)
+{
+    metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, v);
+}
+
+void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out)
+{
+    struct totals t = {0};
+    each_job(m, NULL, add_job_totals, &t);
+    write_one(out, "prometheus_target_scrape_pools_total", METRICS_COUNTER, "Scrape pools.",
+              (double)t.pools);
+    write_one(out, "prometheus_sd_discovered_targets", METRICS_GAUGE, "Targets that are scraped.",
+              (double)t.targets);
+    write_one(out, "prometheus_target_scrapes_sample_duplicate_timestamp_total", METRICS_COUNTER,
+              "Samples refused: another value at the same time.", (double)t.duplicates);
+    write_one(out, "prometheus_target_scrapes_sample_out_of_order_total", METRICS_COUNTER,
+              "Samples refused: older than the last one.", (double)t.out_of_order);
+    write_one(out, "prometheus_target_scrapes_exceeded_sample_limit_total", METRICS_COUNTER,
+              "Scrapes that failed at a limit.", (double)t.limit_failures);
+    write_one(out, "gpuscale_scrapes_total", METRICS_COUNTER, "Scrapes done.", (double)m->scrapes);
+}

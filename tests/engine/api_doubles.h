@@ -34,10 +34,11 @@ json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric,
                      "per", (json_int_t)limit_per_metric);
 }
 
-json_t *scrape_targets_metadata_json(const struct scrape_manager *m, const char *match_target,
+json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
+                                     const struct tsdb_matcher *matchers, size_t n_matchers,
                                      const char *metric, int64_t limit)
 {
-    return json_pack("[s,s,I]", match_target ? match_target : "all", metric ? metric : "all",
+    return json_pack("[i,s,I]", (int)n_matchers, metric ? metric : "all",
                      (json_int_t)limit);
 }
 

@@ -26,7 +26,7 @@ static void test_parameters_passed_on(void **state)
     assert_data(h, "metadata?metric=up&limit=2&limit_per_metric=3",
                 "{\"metric\":\"up\",\"limit\":2,\"per\":3}");
     assert_data(h, "targets/metadata?match_target=%7Bjob%3D%22a%22%7D&metric=m&limit=1",
-                "[\"{job=\\\"a\\\"}\",\"m\",1]");
+                "[1,\"m\",1]");
     get(h, "/api/v1/targets/metadata?match_target=(");
     assert_failed(h, 400, "bad_data", "invalid parameter \"match_target\": ");
     assert_data(h, "scrape_pools", "{\"scrapePools\":[\"a\"]}");

@@ -78,12 +78,18 @@ static bool is_name_start(char c, bool colon)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (colon && c == ':');
 }
 
+// Bit 0: may be in a name; bit 1: in a metric's name.
+static const uint8_t name_bytes[256] = {
+    ['0' ... '9'] = 3, ['A' ... 'Z'] = 3, ['a' ... 'z'] = 3, ['_'] = 3, [':'] = 2,
+};
+
 struct gs_slice reader_take_name(struct metrics_reader *r, bool colon)
 {
     const char *p = r->line.data + r->at, *start = p, *end = r->line.data + r->line.len;
+    uint8_t want = colon ? 2 : 1;
     if (p < end && is_name_start(*p, colon))
-        for (p++; p < end && (is_name_start(*p, colon) || (*p >= '0' && *p <= '9')); p++)
-            ;
+        while (p < end && (name_bytes[(unsigned char)*p] & want))
+            p++;
     r->at += (size_t)(p - start);
     return gs_slice_make(start, (size_t)(p - start));
 }
@@ -134,28 +140,52 @@ static struct gs_error *take_line(struct metrics_reader *r)
     return NULL;
 }
 
+// In OpenMetrics an exemplar may follow with braces of its own: the quotes are counted from the
+// front.
+static struct gs_error *find_close(struct metrics_reader *r, bool named)
+{
+    if (named)
+        reader_take_name(r, true);
+    size_t name_end = r->at;
+    reader_skip_blanks(r);
+    if (reader_peek(r) != '{') {
+        r->at = name_end;
+        return NULL;
+    }
+    const char *open = r->line.data + r->at + 1, *end = r->line.data + r->line.len;
+    bool in_quotes;
+    const char *close = metrics_scan_brace(open, end, r->end, &in_quotes);
+    r->at = (size_t)(close - r->line.data);
+    if (close == end)
+        return reader_fail(r, in_quotes ? "the label value is not closed with a quote"
+                                        : "expected ',' or '}' after the label value");
+    r->at++;
+    return NULL;
+}
+
+// In the text format nothing behind the labels has a brace, so the last one closes them. When it
+// does not (it is quoted), metrics_reader_labels says so.
+static struct gs_error *find_end(struct metrics_reader *r)
+{
+    bool named = is_name_start(reader_peek(r), true);
+    if (!named && reader_peek(r) != '{')
+        return reader_fail(r, "expected a metric name");
+    if (r->om)
+        return find_close(r, named);
+    const char *from = r->line.data + r->at;
+    const char *close = memrchr(from, '}', r->line.len - r->at);
+    if (!close)
+        return find_close(r, named);
+    r->at = (size_t)(close + 1 - r->line.data);
+    return NULL;
+}
+
 static struct gs_error *take_sample(struct metrics_reader *r, struct metrics_line *ret)
 {
     size_t start = r->at;
-    bool named = reader_take_name(r, true).len > 0;
-    size_t name_end = r->at;
-    reader_skip_blanks(r);
-    if (reader_peek(r) == '{') {
-        const char *open = r->line.data + r->at + 1, *end = r->line.data + r->line.len;
-        bool in_quotes;
-        const char *close = metrics_scan_brace(open, end, &in_quotes);
-        if (close == end) {
-            r->at = r->line.len;
-            return reader_fail(r, in_quotes ? "the label value is not closed with a quote"
-                                            : "expected ',' or '}' after the label value");
-        }
-        r->at = (size_t)(close + 1 - r->line.data);
-    } else if (!named) {
-        r->at = start;
-        return reader_fail(r, "expected a metric name");
-    } else {
-        r->at = name_end;
-    }
+    struct gs_error *err = find_end(r);
+    if (err)
+        return err;
     ret->identity = gs_slice_make(r->line.data + start, r->at - start);
     ret->hash = metrics_hash(ret->identity.data, ret->identity.len, r->seed);
     ret->number = r->number;

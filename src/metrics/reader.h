@@ -42,8 +42,8 @@ void metrics_reader_free(struct metrics_reader *r);
 void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
                           const struct metrics_limits *limits);
 // NULL with *ret_more false at the end of the text. A malformed line: GS_EINVAL "line 12, column 7:
-// …". The value, the braces and the quotes are checked here; names and escapes only by
-// metrics_reader_labels (an identity seen before was checked then).
+// …". The value is checked here, the identity only by metrics_reader_labels (one seen before
+// was checked then).
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more);
 // What the next line is thought to be: the line at this place of the last text. When it is, it

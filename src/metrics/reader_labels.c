@@ -201,12 +201,16 @@ struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct me
     size_t start = (size_t)(line->identity.data - r->line.data), n = 1;
     r->at = start;
     put_name(r, reader_take_name(r, true));
-    reader_skip_blanks(r);
     if (r->at < start + line->identity.len) {
+        reader_skip_blanks(r);
+        if (reader_peek(r) != '{')
+            return reader_fail(r, "expected '{' or a value");
         struct gs_error *err = take_labels(r, false, &n);
         if (err)
             return err;
     }
+    if (r->at != start + line->identity.len)
+        return reader_fail(r, "the value is not a number");
     if (!r->labels[0].value.len) {
         r->at = start;
         return reader_fail(r, "expected a metric name");

@@ -22,7 +22,7 @@ static const char *scan_scalar(const char *p, const char *end, bool quoted, bool
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-static uint64_t mask_of(const __m128i v[4], char c)
+static inline __attribute__((always_inline)) uint64_t mask_of(const __m128i v[4], char c)
 {
     __m128i want = _mm_set1_epi8(c);
     uint64_t m0 = (uint16_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v[0], want));
@@ -43,31 +43,36 @@ static uint64_t prefix_xor(uint64_t m)
     return m ^ m << 32;
 }
 
-const char *metrics_scan_brace(const char *p, const char *end, bool *ret_open)
+const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open)
 {
     uint64_t quoted = 0; // all ones within quotes
-    for (; end - p >= 64; p += 64) {
+    for (; p < end && limit - p >= 64; p += 64) {
+        uint64_t valid = end - p >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (end - p)) - 1;
         __m128i v[4];
         v[0] = _mm_loadu_si128((const __m128i *)(const void *)p);
         v[1] = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
         v[2] = _mm_loadu_si128((const __m128i *)(const void *)(p + 32));
         v[3] = _mm_loadu_si128((const __m128i *)(const void *)(p + 48));
-        if (mask_of(v, '\\'))
+        if (mask_of(v, '\\') & valid)
             break;
-        uint64_t quotes = mask_of(v, '"');
-        uint64_t inside = prefix_xor(quotes) ^ quoted;
-        uint64_t braces = mask_of(v, '}') & ~inside;
+        uint64_t inside = prefix_xor(mask_of(v, '"') & valid) ^ quoted;
+        uint64_t braces = mask_of(v, '}') & valid & ~inside;
         if (braces) {
             *ret_open = false;
             return p + __builtin_ctzll(braces);
         }
         quoted = (uint64_t)((int64_t)inside >> 63);
     }
+    if (p >= end) {
+        *ret_open = quoted != 0;
+        return end;
+    }
     return scan_scalar(p, end, quoted != 0, ret_open);
 }
 #else
-const char *metrics_scan_brace(const char *p, const char *end, bool *ret_open)
+const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open)
 {
+    (void)limit;
     return scan_scalar(p, end, false, ret_open);
 }
 #endif

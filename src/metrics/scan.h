@@ -8,7 +8,8 @@
 
 // The first '}' outside quotes in p..end, or end. p is outside quotes. A backslash within quotes
 // takes the next byte with it. *ret_open: the text ends within quotes.
-const char *metrics_scan_brace(const char *p, const char *end, bool *ret_open);
+// What is readable ends at limit, not before end.
+const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open);
 // The number at p, which ends at the first byte that cannot belong to it; NULL when it is not one
 // that this can read exactly (then gs_parse_double decides).
 const char *metrics_scan_number(const char *p, const char *end, double *ret);

@@ -51,6 +51,19 @@ static void test_quoted_names(void **state)
           "a{b=\xc3\xa4 \xf0\x9f\x98\x80 1\n");
 }
 
+// The closing brace is looked for from the end of the line: what that gets wrong is still refused.
+static void test_malformed_braces(void **state)
+{
+    refuse(METRICS_TEXT, "a{x=\"1\"} } 1\n", "line 1, column 9: the value is not a number");
+    refuse(METRICS_TEXT, "a{x=\"1} 2\n", "not closed");
+    refuse(METRICS_TEXT, "a{x=\"}\" 2\n", "column 8");
+    refuse(METRICS_TEXT, "a } 2\n", "line 1, column 3: expected '{'");
+    refuse(METRICS_TEXT, "a{} {} 2\n", "line 1, column 4: the value is not a number");
+    refuse(METRICS_TEXT, "a 1 {x=\"1\"} 2\n", "line 1, column 3: expected '{'");
+    refuse(METRICS_TEXT, "} 2\n", "line 1, column 1: expected a metric name");
+    refuse(METRICS_TEXT, "a{x=\"1\"}\n", "the value is missing");
+}
+
 static void test_openmetrics(void **state)
 {
     check(METRICS_OPENMETRICS,
@@ -228,13 +241,10 @@ static void test_formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quoted_names),
-        cmocka_unit_test(test_openmetrics),
-        cmocka_unit_test(test_bounds_have_one_form),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_wide_scan),
-        cmocka_unit_test(test_expected_lines),
-        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_quoted_names),     cmocka_unit_test(test_openmetrics),
+        cmocka_unit_test(test_malformed_braces), cmocka_unit_test(test_bounds_have_one_form),
+        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_wide_scan),
+        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

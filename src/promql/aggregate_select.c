@@ -103,8 +103,10 @@ static struct gs_error *heaps_of(struct promql_eval *ev, const struct promql_gro
 
 static struct gs_error *limit_of(double k, size_t n, size_t *ret)
 {
-    if (!(k > -9223372036854775808.0 && k < 9223372036854775808.0))
-        return gs_error_new(GS_ECONFLICT, "Scalar value %g overflows int64", k);
+    char text[GS_DOUBLE_SIZE];
+    if (!(k >= -9223372036854775808.0 && k <= 9223372036854775808.0))
+        return gs_error_new(GS_ECONFLICT, "Scalar value %s overflows int64",
+                            gs_format_double(k, text));
     *ret = k < 1 ? 0 : k > (double)n ? n : (size_t)k;
     return NULL;
 }

@@ -13,6 +13,8 @@ struct promql_notes {
     char **warnings, **infos;
     size_t n_warnings, n_infos, warnings_cap, infos_cap;
     struct gs_slice text; // of the expression, for line and column
+    const void *last_what;
+    uint32_t last_pos;
 };
 void promql_notes_finish(struct promql_notes *n);
 

@@ -47,6 +47,14 @@ void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...
     va_end(ap);
 }
 
+bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what)
+{
+    bool same = n->last_what == what && n->last_pos == pos;
+    n->last_what = what;
+    n->last_pos = pos;
+    return same;
+}
+
 void promql_notes_finish(struct promql_notes *n)
 {
     for (size_t i = 0; i < n->n_warnings; i++)

@@ -45,27 +45,32 @@ static bool extrapolated(const struct promql_window *w, bool counter, bool per_s
 
 static void note_counter(const struct promql_window *w)
 {
+    if (!w->metric.len || promql_noted(w->notes, w->arg_start, w->metric.data))
+        return;
     static const char *const suffixes[] = {"_total", "_sum", "_count", "_bucket"};
     for (size_t i = 0; i < GS_ARRAY_LEN(suffixes); i++)
         if (gs_slice_ends(w->metric, suffixes[i]))
             return;
-    if (w->metric.len)
-        promql_note_info(w->notes, w->arg_start,
-                         "metric might not be a counter, name does not end in "
-                         "_total/_sum/_count/_bucket: \"" GS_SLICE_FMT "\"",
-                         GS_SLICE_ARG(w->metric));
+    promql_note_info(w->notes, w->arg_start,
+                     "metric might not be a counter, name does not end in "
+                     "_total/_sum/_count/_bucket: \"" GS_SLICE_FMT "\"",
+                     GS_SLICE_ARG(w->metric));
 }
 
 bool rollup_rate(const struct promql_window *w, double *ret)
 {
+    if (!extrapolated(w, true, true, ret))
+        return false;
     note_counter(w);
-    return extrapolated(w, true, true, ret);
+    return true;
 }
 
 bool rollup_increase(const struct promql_window *w, double *ret)
 {
+    if (!extrapolated(w, true, false, ret))
+        return false;
     note_counter(w);
-    return extrapolated(w, true, false, ret);
+    return true;
 }
 
 bool rollup_delta(const struct promql_window *w, double *ret)

@@ -51,7 +51,7 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
     };
     struct engine_config *c = out;
     config_read(r, value, fields, "global", c);
-    if (c->scrape_timeout_ms > c->scrape_interval_ms)
+    if (json_object_get(value, "scrape_timeout") && c->scrape_timeout_ms > c->scrape_interval_ms)
         config_fail(r, value, "global scrape timeout greater than scrape interval");
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// prometheus.yml: what is read, defaults, and where mistakes are told to be.
+#include "engine/config/config.h"
+
+#include "base/mem.h"
+#include "unit.h"
+
+static struct engine_config *read_config(const char *text)
+{
+    struct engine_config *c;
+    assert_ok(engine_config_parse(gs_slice_of(text), "p.yml", "/etc/p", &c));
+    return c;
+}
+
+static void what_is_written_is_read(void **state)
+{
+    struct engine_config *c =
+        read_config("global:\n"
+                    "  scrape_interval: 1s\n"
+                    "  evaluation_interval: 1m30s\n"
+                    "  external_labels: {b: x, a: 'y'}\n"
+                    "rule_files: [rules/*.yml, /abs.yml]\n"
+                    "alerting:\n"
+                    "  alertmanagers:\n"
+                    "  - static_configs: [{targets: ['am:9093']}]\n"
+                    "remote_write: [{url: 'http://r/w', queue_config: {capacity: 5}}]\n"
+                    "scrape_configs:\n"
+                    "- job_name: gpu\n"
+                    "  scrape_interval: 5s\n"
+                    "  params: {collect: [a, b]}\n"
+                    "  honor_labels: true\n"
+                    "  sample_limit: 100\n"
+                    "  body_size_limit: 10MB\n"
+                    "  basic_auth: {username: u, password: p}\n"
+                    "  tls_config: {ca_file: ca.pem, insecure_skip_verify: yes}\n"
+                    "  static_configs:\n"
+                    "  - targets: ['h:9400', 'i:9400']\n"
+                    "    labels: {rack: 7}\n"
+                    "  kubernetes_sd_configs:\n"
+                    "  - role: endpoints\n"
+                    "    namespaces: {names: [default]}\n"
+                    "  relabel_configs:\n"
+                    "  - source_labels: [__meta_kubernetes_pod_node_name]\n"
+                    "    action: replace\n"
+                    "    target_label: node\n"
+                    "- job_name: other\n");
+    assert_int_equal(c->evaluation_interval_ms, 90000);
+    assert_int_equal(c->n_external_labels, 2);
+    assert_true(gs_slice_eq_str(c->external_labels[0].name, "a"));
+    assert_string_equal(c->rule_files[0], "/etc/p/rules/*.yml");
+    assert_string_equal(c->rule_files[1], "/abs.yml");
+    assert_string_equal(c->alertmanagers[0].statics[0].targets[0], "am:9093");
+    assert_int_equal(c->remote_writes[0].capacity, 5);
+    assert_int_equal(c->remote_writes[0].max_samples_per_send, 2000);
+    const struct engine_scrape_config *s = &c->scrapes[0];
+    assert_int_equal(s->interval_ms, 5000);
+    assert_int_equal(s->timeout_ms, 1000); // the global one, cut to the global interval
+    assert_int_equal(s->n_params, 2);
+    assert_true(s->honor_labels && s->honor_timestamps && s->enable_compression);
+    assert_int_equal(s->body_size_limit, 10 << 20);
+    assert_int_equal(s->sample_limit, 100);
+    assert_string_equal(s->http.basic_user, "u");
+    assert_string_equal(s->http.ca_file, "/etc/p/ca.pem");
+    assert_true(s->http.insecure_skip_verify && s->http.follow_redirects);
+    assert_int_equal(s->statics[0].n_targets, 2);
+    assert_true(gs_slice_eq_str(s->statics[0].labels[0].value, "7"));
+    assert_int_equal(s->kubernetes[0].role, SD_ENDPOINTS);
+    assert_string_equal(s->kubernetes[0].namespaces[0], "default");
+    assert_string_equal(s->relabel.items[0].target_label, "node");
+    assert_string_equal(s->relabel.items[0].separator, ";");
+    s = &c->scrapes[1];
+    assert_int_equal(s->interval_ms, 1000);
+    assert_string_equal(s->metrics_path, "/metrics");
+    assert_string_equal(s->scheme, "http");
+    assert_int_equal(c->n_ignored, 0);
+    engine_config_free(c);
+    (void)state;
+}
+
+static void nothing_gives_the_defaults(void **state)
+{
+    struct engine_config *c = read_config("");
+    assert_int_equal(c->scrape_interval_ms, 60000);
+    assert_int_equal(c->scrape_timeout_ms, 10000);
+    assert_int_equal(c->evaluation_interval_ms, 60000);
+    engine_config_free(c);
+    (void)state;
+}
+
+static void what_is_not_supported_is_told(void **state)
+{
+    struct engine_config *c = read_config("tracing: {endpoint: x}\n"
+                                          "scrape_configs:\n"
+                                          "- job_name: a\n"
+                                          "  ec2_sd_configs: [{region: x}]\n");
+    assert_int_equal(c->n_ignored, 2);
+    GS_AUTO_FREE char *both = gs_format("%s|%s", c->ignored[0], c->ignored[1]);
+    assert_non_null(strstr(both, "p.yml:4"));
+    assert_non_null(strstr(both, "ec2_sd_configs of scrape_configs is not supported"));
+    engine_config_free(c);
+    (void)state;
+}
+
+static void secrets_are_not_shown(void **state)
+{
+    struct engine_config *c = read_config("scrape_configs:\n"
+                                          "- job_name: a\n"
+                                          "  basic_auth:\n"
+                                          "    username: me\n"
+                                          "    password: hunter2\n");
+    assert_non_null(strstr(c->shown, "password: <secret>"));
+    assert_non_null(strstr(c->shown, "username: me"));
+    assert_null(strstr(c->shown, "hunter2"));
+    engine_config_free(c);
+    (void)state;
+}
+
+static void mistakes_are_told_with_their_place(void **state)
+{
+    static const char *const cases[][2] = {
+        {"globl: {}\n",
+         "p.yml:1:8: unknown field \"globl\" in the configuration, did you mean \"global\"?"},
+        {"global:\n  scrape_interval: fast\n", "p.yml:2:20: not a valid duration string: \"fast\""},
+        {"scrape_configs:\n- scrape_interval: 1s\n", "job_name is empty"},
+        {"scrape_configs: [{job_name: a}, {job_name: a}]\n",
+         "found multiple scrape configs with job name \"a\""},
+        {"scrape_configs: [{job_name: a, scrape_interval: 1s, scrape_timeout: 2s}]\n",
+         "scrape timeout greater than scrape interval for scrape config with job name \"a\""},
+        {"scrape_configs:\n- job_name: a\n  relabel_configs:\n  - action: hashmod\n    "
+         "target_label: x\n",
+         "p.yml:4"},
+        {"scrape_configs:\n- job_name: a\n  relabel_configs:\n  - regex: '('\n    target_label: "
+         "x\n",
+         "p.yml:4"},
+        {"scrape_configs:\n- job_name: a\n  kubernetes_sd_configs:\n  - role: pods\n",
+         "unknown Kubernetes SD role \"pods\""},
+        {"scrape_configs:\n- job_name: a\n  basic_auth: {username: u}\n  bearer_token: t\n",
+         "at most one of basic_auth"},
+        {"scrape_configs: {a: b}\n", "expected a list"},
+        {"remote_write: [{}]\n", "url for remote_write is empty"},
+        {"- a\n", "must be a mapping"},
+        {"a: [\n", "p.yml:"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct engine_config *c;
+        assert_error(engine_config_parse(gs_slice_of(cases[i][0]), "p.yml", ".", &c), GS_EINVAL,
+                     cases[i][1]);
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(nothing_gives_the_defaults),
+        cmocka_unit_test(what_is_not_supported_is_told),
+        cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(mistakes_are_told_with_their_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

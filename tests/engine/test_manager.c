@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets of a configuration, scraped from a small server: what reaches the store, what is shown,
+// what a reload keeps and ends.
+#include "engine/scrape/manager.h"
+
+#include "../kube/loop.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "net/http_server.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_server *server;
+    struct tsdb *db;
+    struct scrape_manager *manager;
+    struct engine_config *config;
+    const char *body;
+    int status, requests;
+    char *authorization, *query;
+    int scrapes;
+};
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    f->requests++;
+    free(f->authorization);
+    free(f->query);
+    f->authorization = gs_strdup(http_header(x, "Authorization"));
+    f->query = gs_strdup(http_query(x, "collect"));
+    http_reply(x, f->status, "text/plain; version=0.0.4", gs_slice_of(f->body));
+}
+
+static void on_scrape(void *arg)
+{
+    struct fixture *f = arg;
+    f->scrapes++;
+}
+
+static void setup(struct fixture *f)
+{
+    *f = (struct fixture){.status = 200, .body = "util{pod=\"a\",job=\"theirs\"} 7\n"};
+    uv_loop_init(&f->loop);
+    const struct http_server_config cfg = {.address = "127.0.0.1"};
+    assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
+    f->db = tsdb_new(NULL);
+    f->manager = scrape_manager_new(&f->loop, f->db, NULL);
+    scrape_manager_on_scrape(f->manager, on_scrape, f);
+}
+
+static void finish(struct fixture *f)
+{
+    scrape_manager_free(f->manager);
+    http_server_stop(f->server);
+    engine_config_free(f->config);
+    loop_finish(&f->loop);
+    tsdb_free(f->db);
+    free(f->authorization);
+    free(f->query);
+}
+
+// %d in the text is the server's port.
+static void apply(struct fixture *f, const char *text)
+{
+    GS_AUTO_BUF struct gs_buf yaml = {0};
+    for (const char *c = text; *c; c++) {
+        if (c[0] == '%' && c[1] == 'd') {
+            gs_buf_addf(&yaml, "%d", http_server_port(f->server));
+            c++;
+        } else {
+            gs_buf_add_char(&yaml, *c);
+        }
+    }
+    struct engine_config *c;
+    assert_ok(engine_config_parse(gs_buf_slice(&yaml), "p.yml", ".", &c));
+    scrape_manager_apply(f->manager, c);
+    engine_config_free(f->config);
+    f->config = c;
+}
+
+// The newest value of the series with this name and label; stale or none: -1.
+static double value_of(struct fixture *f, const char *name, const char *label, const char *value)
+{
+    const struct tsdb_matcher m[] = {{GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL},
+                                     {gs_slice_of(label), gs_slice_of(value), TSDB_EQ, NULL}};
+    struct tsdb_refs refs = {0};
+    double v = -1;
+    assert_ok(tsdb_find(f->db, m, 2, 0, INT64_MAX, 0, &refs));
+    if (refs.len)
+        tsdb_latest(f->db, refs.items, 1, INT64_MAX, 0, &v, NULL);
+    tsdb_refs_finish(&refs);
+    return tsdb_is_stale(v) ? -1 : v;
+}
+
+#define JOB                                                                                        \
+    "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"                                      \
+    "scrape_configs:\n"                                                                            \
+    "- job_name: ours\n"                                                                           \
+    "  params: {collect: [gpu]}\n"                                                                 \
+    "  basic_auth: {username: u, password: p}\n"                                                   \
+    "  static_configs: [{targets: ['127.0.0.1:%d'], labels: {rack: r1}}]\n"
+
+static void a_target_is_scraped_into_the_store(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, JOB);
+    loop_until(&f.loop, f.scrapes >= 2);
+    assert_true(value_of(&f, "util", "job", "ours") == 7);
+    assert_true(value_of(&f, "util", "exported_job", "theirs") == 7);
+    assert_true(value_of(&f, "util", "rack", "r1") == 7);
+    assert_true(value_of(&f, "up", "job", "ours") == 1);
+    assert_string_equal(f.authorization, "Basic dTpw");
+    assert_string_equal(f.query, "gpu");
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "health", NULL), "up");
+    assert_string_equal(gs_json_str(t, "scrapePool", NULL), "ours");
+    assert_string_equal(gs_json_str(t, "scrapeInterval", NULL), "50ms");
+    assert_string_equal(gs_json_str(t, "labels", "rack", NULL), "r1");
+    assert_string_equal(gs_json_str(t, "discoveredLabels", "__metrics_path__", NULL), "/metrics");
+    finish(&f);
+    (void)state;
+}
+
+static void a_failing_target_is_down_and_its_series_end(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, JOB);
+    loop_until(&f.loop, value_of(&f, "util", "job", "ours") == 7);
+    f.status = 503;
+    loop_until(&f.loop, value_of(&f, "up", "job", "ours") == 0);
+    assert_true(value_of(&f, "util", "job", "ours") == -1);
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "health", NULL), "down");
+    assert_string_equal(gs_json_str(t, "lastError", NULL), "server returned HTTP status 503");
+    f.status = 200;
+    f.body = "util{\n";
+    loop_until(&f.loop, f.requests > 5);
+    assert_true(value_of(&f, "up", "job", "ours") == 0);
+    finish(&f);
+    (void)state;
+}
+
+static void a_reload_keeps_and_ends_targets(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, JOB);
+    loop_until(&f.loop, f.scrapes >= 1);
+    apply(&f, JOB "  metric_relabel_configs: [{target_label: added, replacement: x}]\n");
+    loop_until(&f.loop, value_of(&f, "util", "added", "x") == 7);
+    apply(&f, "scrape_configs: []\n");
+    assert_true(value_of(&f, "util", "added", "x") == -1);
+    assert_true(value_of(&f, "up", "job", "ours") == -1);
+    int before = f.requests;
+    loop_for_ms(&f.loop, 200);
+    assert_int_equal(f.requests, before);
+    finish(&f);
+    (void)state;
+}
+
+static void relabelling_drops_targets(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, "scrape_configs:\n"
+              "- job_name: j\n"
+              "  static_configs: [{targets: ['a:1', 'b:1']}]\n"
+              "  relabel_configs:\n"
+              "  - {source_labels: [__address__], regex: 'a:.*', action: drop}\n"
+              "  - {target_label: __metrics_path__, replacement: /m}\n");
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", "j");
+    assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 1);
+    assert_int_equal(json_array_size(json_object_get(targets, "droppedTargets")), 1);
+    assert_int_equal(gs_json_int(targets, 0, "droppedTargetCounts", "j", NULL), 1);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL), "http://b:1/m");
+    assert_string_equal(gs_json_str(t, "labels", "instance", NULL), "b:1");
+    assert_string_equal(gs_json_str(t, "health", NULL), "unknown");
+    finish(&f);
+    (void)state;
+}
+
+static void targets_of_files_come_and_go(void **state)
+{
+    struct fixture f;
+    char dir[] = "/tmp/gpuscale-sd-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/t.json", dir);
+    setup(&f);
+    GS_AUTO_FREE char *config = gs_format("global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
+                                          "scrape_configs:\n"
+                                          "- job_name: files\n"
+                                          "  file_sd_configs: [{files: ['%s/*.json']}]\n",
+                                          dir);
+    GS_AUTO_FREE char *list = gs_format(
+        "[{\"targets\":[\"127.0.0.1:%d\"],\"labels\":{\"k\":\"v\"}}]", http_server_port(f.server));
+    assert_ok(gs_file_write_atomic(path, 0644, gs_slice_of(list)));
+    apply(&f, config);
+    loop_until(&f.loop, value_of(&f, "util", "k", "v") == 7);
+    assert_ok(gs_file_write_atomic(path, 0644, GS_SLICE("[]")));
+    loop_until(&f.loop, value_of(&f, "util", "k", "v") == -1);
+    unlink(path);
+    rmdir(dir);
+    finish(&f);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_target_is_scraped_into_the_store),
+        cmocka_unit_test(a_failing_target_is_down_and_its_series_end),
+        cmocka_unit_test(a_reload_keeps_and_ends_targets),
+        cmocka_unit_test(relabelling_drops_targets),
+        cmocka_unit_test(targets_of_files_come_and_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

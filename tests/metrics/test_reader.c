@@ -56,7 +56,7 @@ static void test_malformed_braces(void **state)
 {
     refuse(METRICS_TEXT, "a{x=\"1\"} } 1\n", "line 1, column 9: the value is not a number");
     refuse(METRICS_TEXT, "a{x=\"1} 2\n", "not closed");
-    refuse(METRICS_TEXT, "a{x=\"}\" 2\n", "column 8");
+    refuse(METRICS_TEXT, "a{x=\"}\" 2\n", "line 1, column 7");
     refuse(METRICS_TEXT, "a } 2\n", "line 1, column 3: expected '{'");
     refuse(METRICS_TEXT, "a{} {} 2\n", "line 1, column 4: the value is not a number");
     refuse(METRICS_TEXT, "a 1 {x=\"1\"} 2\n", "line 1, column 3: expected '{'");

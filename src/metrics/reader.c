@@ -207,7 +207,7 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
     struct metrics_line line;
     size_t expected = r->expect_len;
     while (r->next < r->end) {
-        if (expected && next_expected(r, &line)) {
+        if (expected && *r->next != '#' && next_expected(r, &line)) {
             r->expect_len = 0;
             *ret = line;
             return count(r, ret_more);

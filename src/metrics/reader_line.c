@@ -232,6 +232,12 @@ struct gs_error *reader_comment(struct metrics_reader *r)
         r->seen_eof = true;
         return NULL;
     }
+    // As nearly all of them are written.
+    if (r->line.len > 7 &&
+        (memcmp(r->line.data, "# HELP ", 7) == 0 || memcmp(r->line.data, "# TYPE ", 7) == 0)) {
+        r->at = 7;
+        return take_metadata(r, gs_slice_make(r->line.data + 2, 4));
+    }
     r->at++;
     size_t blanks = r->at;
     if (r->om)

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/discovery/discovery.h"
 #include "engine/rules/manager.h"
 #include "net/http_server.h"
 
@@ -15,19 +14,6 @@
 #include <sys/wait.h>
 
 extern char **environ;
-
-// No test here has file_sd_configs. Weak: the program's own are taken where they are linked.
-struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
-                              void *arg) __attribute__((weak));
-void sd_files_free(struct sd_files *s) __attribute__((weak));
-struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
-                              void *arg)
-{
-    return NULL;
-}
-void sd_files_free(struct sd_files *s)
-{
-}
 
 struct world {
     uv_loop_t loop;

@@ -217,6 +217,9 @@ struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop,
     struct am_set *s = gs_alloc(sizeof(*s));
     s->notifier = n;
     s->cfg = cfg;
+    if (cfg->n_kubernetes)
+        gs_warn("notify", "kubernetes_sd_configs of Alertmanagers are not followed; use static or "
+                          "file targets");
     rebuild(s, loop);
     s->files = gs_alloc_array(cfg->n_files + 1, sizeof(*s->files));
     for (; s->n_files < cfg->n_files; s->n_files++) {

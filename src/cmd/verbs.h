@@ -5,6 +5,7 @@
 #include "base/option.h"
 
 extern const struct gs_verb verb_check;
+extern const struct gs_verb verb_engine;
 extern const struct gs_verb verb_exporter;
 extern const struct gs_verb verb_sim;
 extern const struct gs_verb verb_up;

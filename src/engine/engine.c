@@ -123,24 +123,30 @@ static void watch_files(struct engine *e)
                          c ? c->n_rule_files : 0);
 }
 
-struct gs_error *engine_reload(struct engine *e)
+// load() and what is told about it. Who gets the error also logs it.
+static struct gs_error *load_and_tell(struct engine *e)
 {
     int64_t begun = gs_mono_ns();
-    const char *what = e->o.config_path ? e->o.config_path : "the configuration";
     struct gs_error *err = load(e);
     engine_api_set_reload(e->api, !err, gs_unix_ms());
     watch_files(e); // also after an error: the next change may mend it
-    if (err) {
-        gs_err("engine", "%s not loaded%s: %s", what,
-               e->config ? ", the one loaded before goes on" : "", gs_error_message(err));
+    if (err)
         return err;
-    }
     gs_info("engine",
-            "%s loaded in %d ms: %zu scrape configs, %zu rule file patterns, %zu "
-            "Alertmanager configs, %zu remote writes",
-            what, (int)((gs_mono_ns() - begun) / GS_NS_PER_MS), e->config->n_scrapes,
+            "%s loaded in %d ms: %zu scrape configs, %zu rule file patterns, %zu Alertmanager "
+            "configs, %zu remote writes",
+            e->o.config_path ? e->o.config_path : "configuration",
+            (int)((gs_mono_ns() - begun) / GS_NS_PER_MS), e->config->n_scrapes,
             e->config->n_rule_files, e->config->n_alertmanagers, e->config->n_remote_writes);
     return NULL;
+}
+
+struct gs_error *engine_reload(struct engine *e)
+{
+    struct gs_error *err = load_and_tell(e);
+    if (err)
+        gs_err("engine", "not loaded, the configuration before goes on: %s", gs_error_message(err));
+    return err;
 }
 
 static void on_files_changed(void *arg)
@@ -224,7 +230,7 @@ struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, str
     e->o = *o;
     struct gs_error *err = compose(e);
     if (!err)
-        err = engine_reload(e);
+        err = load_and_tell(e);
     if (err) {
         engine_free(e);
         return err;

@@ -5,8 +5,10 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "engine/config/reader.h"
+#include "engine/config/show.h"
 
-#define MAX_FILE ((size_t)16 << 20)
+#define MAX_FILE           ((size_t)16 << 20)
+#define DEFAULT_TIMEOUT_MS 10000
 
 struct own {
     struct gs_arena arena;
@@ -138,49 +140,15 @@ static void fill_defaults(struct config_reader *r, const json_t *scrapes, struct
 static void read_top(struct config_reader *r, const json_t *top, struct engine_config *c)
 {
     c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
-    c->scrape_timeout_ms = 10000;
     const json_t *global = json_object_get(top, "global");
     if (global)
         read_global(r, global, c);
     // Prometheus' rule: a shorter interval takes the default timeout with it.
-    if (c->scrape_timeout_ms > c->scrape_interval_ms)
-        c->scrape_timeout_ms = c->scrape_interval_ms;
+    if (!c->scrape_timeout_ms)
+        c->scrape_timeout_ms =
+            c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;
     config_read(r, top, top_fields, "the configuration", c);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c);
-}
-
-// --- what is shown: the text with its secrets covered ---
-
-static bool is_secret(struct gs_slice key)
-{
-    static const char *const keys[] = {"password",   "credentials",   "bearer_token",
-                                       "secret_key", "client_secret", "key"};
-    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
-        if (gs_slice_eq_str(key, keys[i]))
-            return true;
-    return false;
-}
-
-static char *cover_secrets(struct gs_arena *arena, struct gs_slice text)
-{
-    GS_AUTO_BUF struct gs_buf out = {0};
-    while (text.data) {
-        struct gs_slice line = gs_slice_cut(&text, '\n'), trimmed = gs_slice_trim(line);
-        if (gs_slice_starts(trimmed, "- "))
-            trimmed = gs_slice_trim(gs_slice_make(trimmed.data + 2, trimmed.len - 2));
-        const char *colon = trimmed.len ? memchr(trimmed.data, ':', trimmed.len) : NULL;
-        struct gs_slice key =
-            gs_slice_make(trimmed.data, colon ? (size_t)(colon - trimmed.data) : 0);
-        if (colon && is_secret(key)) {
-            gs_buf_add(&out, line.data, (size_t)(colon - line.data));
-            gs_buf_add_str(&out, ": <secret>");
-        } else {
-            gs_buf_add_slice(&out, line);
-        }
-        if (text.data)
-            gs_buf_add_char(&out, '\n');
-    }
-    return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
 // --- the whole ---
@@ -219,6 +187,14 @@ static struct gs_error *read_docs(struct engine_config *c, const struct gs_yaml_
     return r.err;
 }
 
+static char *show(struct gs_arena *arena, const struct gs_yaml_docs *docs)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (docs->len)
+        config_show(docs->items[0].value, &out);
+    return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
+}
+
 struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
                                      struct engine_config **ret)
 {
@@ -232,7 +208,7 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
     struct engine_config *c = gs_alloc(sizeof(*c));
     struct own *own = c->own = gs_alloc(sizeof(*own));
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
-    c->shown = cover_secrets(&own->arena, gs_slice_make(c->text, text.len));
+    c->shown = show(&own->arena, &docs);
     err = read_docs(c, &docs, marks, name, base_dir);
     gs_yaml_marks_free(marks);
     gs_yaml_docs_finish(&docs);

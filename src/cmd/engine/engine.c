@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale engine: the metrics engine as a program of its own, under Prometheus' flags.
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/engine/options.h"
+#include "cmd/engine/web_config.h"
+#include "cmd/verbs.h"
+#include "kube/client.h"
+#include "kube/kubeconfig.h"
+#include "net/http_server.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum { MAX_BODY = 10 * 1024 * 1024 }; // of a form, as in Prometheus
+
+struct run {
+    uv_loop_t loop;
+    uv_signal_t signals[3];
+    struct engine *engine;
+    struct web_config *web;
+    struct http_server **servers;
+    size_t n_servers;
+    struct http_client *kube_http;
+    struct kube_client *kube;
+    char *external_url, *route_prefix;
+    struct http_header *flags;
+};
+
+// --- addresses ---
+
+static struct gs_error *parse_address(const char *text, char **ret_host, uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 0;
+    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
+    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
+    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
+    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL,
+                            "--web.listen-address \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, "
+                            "port 0 to 65535",
+                            text);
+    }
+    if (bracketed)
+        host = gs_slice_make(host.data + 1, host.len - 2);
+    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
+    *ret_port = (uint16_t)port;
+    return NULL;
+}
+
+static struct gs_error *listen_on(struct run *r, const struct engine_flags *f, const char *address)
+{
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0;
+    struct gs_error *err = parse_address(address, &host, &port);
+    if (err)
+        return err;
+    struct http_server_config server = {
+        .address = host,
+        .port = port,
+        .max_body = MAX_BODY,
+        .max_connections = (unsigned)f->max_connections,
+        .idle_timeout_s = (unsigned)(f->read_timeout_ns / GS_NS_PER_SEC),
+    };
+    web_config_apply(r->web, &server);
+    err =
+        http_server_start(&r->loop, &server, web_config_handle, r->web, &r->servers[r->n_servers]);
+    if (err)
+        return gs_error_wrap(err, "--web.listen-address");
+    port = http_server_port(r->servers[r->n_servers++]);
+    bool six = strchr(host, ':') != NULL;
+    gs_info("engine", "listening on %s://%s%s%s:%u%s", web_config_tls(r->web) ? "https" : "http",
+            six ? "[" : "", *host ? host : "0.0.0.0", six ? "]" : "", port, r->route_prefix);
+    return NULL;
+}
+
+static struct gs_error *start_servers(struct run *r, const struct engine_flags *f)
+{
+    struct gs_error *err = NULL;
+    r->servers = gs_alloc_array(f->listen.len + 1, sizeof(struct http_server *));
+    if (f->listen.len == 0)
+        return listen_on(r, f, "0.0.0.0:9090");
+    for (size_t i = 0; i < f->listen.len && !err; i++)
+        err = listen_on(r, f, f->listen.items[i]);
+    return err;
+}
+
+// The path of the external URL, without a slash at its end; "" for none.
+static char *path_of(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *path = strchr(host ? host + 3 : url, '/');
+    size_t n = path ? strcspn(path, "?#") : 0;
+    while (n && path[n - 1] == '/')
+        n--;
+    return gs_strndup(path ? path : "", n);
+}
+
+static struct gs_error *read_urls(struct run *r, const struct engine_flags *f)
+{
+    if (f->external_url && *f->external_url) {
+        if (!gs_starts(f->external_url, "http://") && !gs_starts(f->external_url, "https://"))
+            return gs_error_new(GS_EINVAL, "--web.external-url \"%s\": want http://… or https://…",
+                                f->external_url);
+        r->external_url = gs_strdup(f->external_url);
+    } else {
+        char host[256] = "";
+        gethostname(host, sizeof(host) - 1);
+        const char *first = f->listen.len ? f->listen.items[0] : ":9090";
+        const char *colon = strrchr(first, ':');
+        r->external_url = gs_format("%s://%s%s", web_config_tls(r->web) ? "https" : "http", host,
+                                    colon ? colon : "");
+    }
+    GS_AUTO_FREE char *prefix = f->route_prefix ? gs_format("/%s", f->route_prefix) : NULL;
+    size_t slashes = prefix ? strspn(prefix, "/") : 0;
+    r->route_prefix = path_of(prefix ? prefix + slashes - 1 : r->external_url);
+    return NULL;
+}
+
+// --- the cluster ---
+
+// Without --kubeconfig only the cluster that we run in is meant: a file in somebody's home folder
+// must not change what a service scrapes.
+static struct gs_error *connect_cluster(struct run *r, const char *kubeconfig)
+{
+    if (!kubeconfig && !getenv("KUBERNETES_SERVICE_HOST"))
+        return NULL;
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(kubeconfig, NULL, &k);
+    struct http_client_config http = {
+        .base_url = k.server,
+        .ca_pem = k.ca_pem,
+        .cert_pem = k.client_cert_pem,
+        .key_pem = k.client_key_pem,
+        .bearer_token = k.token,
+        .insecure = k.insecure != 0,
+        .user_agent = "gpuscale-engine/" GPUSCALE_VERSION,
+    };
+    if (!err)
+        err = http_client_new_curl(&r->loop, &http, &r->kube_http);
+    if (err)
+        return gs_error_wrap(err, "--kubeconfig");
+    r->kube = kube_client_new(r->kube_http);
+    gs_info("engine", "cluster %s", k.server);
+    return NULL;
+}
+
+// --- signals ---
+
+static void stop(struct run *r)
+{
+    engine_stopping(r->engine);
+    uv_stop(&r->loop);
+}
+
+static void on_signal(uv_signal_t *s, int signum)
+{
+    struct run *r = s->data;
+    if (signum == SIGHUP) {
+        gs_info("engine", "SIGHUP: loading the configuration again");
+        gs_error_free(engine_reload(r->engine)); // logged there
+        return;
+    }
+    gs_info("engine", "%s: ending", strsignal(signum));
+    stop(r);
+}
+
+static void on_quit(void *arg)
+{
+    struct run *r = arg;
+    gs_info("engine", "/-/quit: ending");
+    stop(r);
+}
+
+static void watch_signals(struct run *r)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&r->loop, &r->signals[i]);
+        r->signals[i].data = r;
+        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+    }
+}
+
+// --- run ---
+
+static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
+{
+    size_t max_bytes = 0;
+    struct gs_error *err =
+        f->retention_size ? engine_parse_size(f->retention_size, &max_bytes) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--storage.tsdb.retention.size");
+    struct engine_options o = {
+        .config_path = f->config_file,
+        .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
+                  .max_series = (size_t)f->max_series,
+                  .max_bytes = max_bytes,
+                  .storage_path = f->storage_path},
+        .query = {.lookback_ms = f->lookback_ns / GS_NS_PER_MS,
+                  .max_samples = (size_t)f->max_samples,
+                  .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
+        .kube = r->kube,
+        .external_url = r->external_url,
+        .route_prefix = r->route_prefix,
+        .cors_origin = f->cors_origin,
+        .enable_lifecycle = f->lifecycle,
+        .watch_files = f->auto_reload,
+        .poll_ms = f->auto_reload_interval_ns / GS_NS_PER_MS,
+        .flags = r->flags,
+        .on_quit = on_quit,
+        .arg = r,
+    };
+    return engine_new(&r->loop, &o, &r->engine);
+}
+
+static struct gs_error *start(struct run *r, const struct engine_flags *f)
+{
+    struct gs_error *err = web_config_load(f->web_config, &r->web);
+    if (!err)
+        err = read_urls(r, f);
+    if (!err)
+        err = connect_cluster(r, f->kubeconfig);
+    if (!err)
+        err = make_engine(r, f);
+    if (err)
+        return err;
+    web_config_guard(r->web, engine_handle, r->engine);
+    if (!f->storage_path)
+        gs_info("engine", "samples are kept in memory only; --storage.path keeps them across "
+                          "restarts");
+    return start_servers(r, f);
+}
+
+// Servers first, so that no request comes to what is gone; then the loop runs out.
+static void finish(struct run *r)
+{
+    for (size_t i = 0; i < r->n_servers; i++)
+        http_server_stop(r->servers[i]);
+    engine_free(r->engine);
+    if (r->kube)
+        kube_client_free(r->kube);
+    http_client_free(r->kube_http);
+    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
+        uv_close((uv_handle_t *)&r->signals[i], NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    web_config_free(r->web);
+    engine_flag_values_free(r->flags);
+    free(r->servers);
+    free(r->external_url);
+    free(r->route_prefix);
+}
+
+static struct gs_error *check_flags(const struct engine_flags *f)
+{
+    if (f->retention_ns < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "--storage.tsdb.retention.time: want at least 1s");
+    if (f->lookback_ns < GS_NS_PER_MS)
+        return gs_error_new(GS_EINVAL, "--query.lookback-delta: want at least 1ms");
+    if (f->query_timeout_ns < GS_NS_PER_MS)
+        return gs_error_new(GS_EINVAL, "--query.timeout: want at least 1ms");
+    if (f->auto_reload_interval_ns < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "--config.auto-reload-interval: want at least 1s");
+    if (f->read_timeout_ns < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "--web.read-timeout: want at least 1s");
+    if (!f->log_level && !f->log_format)
+        return NULL;
+    bool text = !f->log_format || gs_streq(f->log_format, "logfmt");
+    return gs_log_configure_text(f->log_level ? f->log_level : "info",
+                                 text ? "text" : f->log_format);
+}
+
+static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exit)
+{
+    const struct engine_flags *f = arg;
+    (void)argc, (void)argv, (void)ret_exit;
+    struct gs_error *err = check_flags(f);
+    if (err)
+        return err;
+    engine_warn_ignored(f);
+    struct run r = {.flags = engine_flag_values(f)};
+    uv_loop_init(&r.loop);
+    watch_signals(&r);
+    err = start(&r, f);
+    if (!err) {
+        gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
+        uv_run(&r.loop, UV_RUN_DEFAULT);
+    }
+    finish(&r);
+    return err;
+}
+
+const struct gs_verb verb_engine = {
+    .name = "engine",
+    .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
+    .description =
+        "Reads a prometheus.yml, scrapes its targets into a store in memory, evaluates recording "
+        "and alerting rules, sends alerts and remote writes, and answers Prometheus' HTTP API on "
+        "port 9090. SIGHUP, POST /-/reload and changes of the files load the configuration again; "
+        "a configuration with an error leaves the one before in force. SIGTERM ends it.",
+    .examples = "gpuscale engine --config.file=/etc/prometheus/prometheus.yml\n"
+                "gpuscale engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:9090 "
+                "--storage.path=data",
+    .opts = engine_option_rows,
+    .opts_size = sizeof(struct engine_flags),
+    .run = run,
+};

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/config/show.h"
+
+#include "base/mem.h"
+
+#include <strings.h>
+
+static const char covered[] = "<secret>";
+
+static bool is_secret(const char *key)
+{
+    static const char *const keys[] = {
+        "password",          "credentials",   "bearer_token", "secret_key",
+        "client_secret",     "authorization", "key",          "proxy-authorization",
+        "connection_string", "x-api-key",     "cookie"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (strcasecmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+// The password of http://user:password@host, as Go covers it.
+static char *cover_url(const char *text)
+{
+    const char *start = strstr(text, "://");
+    const char *colon = start ? start + 3 + strcspn(start + 3, "/?#:@") : NULL;
+    if (!colon || *colon != ':')
+        return NULL;
+    const char *end = start + 3 + strcspn(start + 3, "/?#");
+    const char *at = memrchr(colon, '@', (size_t)(end - colon));
+    return at ? gs_format("%.*s:xxxxx%s", (int)(colon - text), text, at) : NULL;
+}
+
+// Scalars that YAML reads back as they are, without quotes.
+static bool is_plain(const char *s)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./"
+                               "-+$^()|\\=<>";
+    return *s && s[strspn(s, safe)] == '\0' && !strchr("-<>=|", *s);
+}
+
+static void add_text(struct gs_buf *out, const char *s)
+{
+    if (is_plain(s)) {
+        gs_buf_add_str(out, s);
+        return;
+    }
+    json_t *j = json_string(s);
+    gs_json_dump(j, out);
+    json_decref(j);
+}
+
+static void add_node(struct gs_buf *out, const json_t *j, int indent, bool in_list);
+
+static void add_scalar(struct gs_buf *out, const json_t *j)
+{
+    gs_buf_add_char(out, ' ');
+    if (json_is_string(j)) {
+        GS_AUTO_FREE char *url = cover_url(json_string_value(j));
+        add_text(out, url ? url : json_string_value(j));
+    } else {
+        gs_json_dump(j, out);
+    }
+    gs_buf_add_char(out, '\n');
+}
+
+static bool is_block(const json_t *j)
+{
+    return (json_is_object(j) && json_object_size(j)) || (json_is_array(j) && json_array_size(j));
+}
+
+static void add_value(struct gs_buf *out, const char *key, const json_t *j, int indent)
+{
+    if (is_secret(key) && !json_is_null(j)) {
+        gs_buf_addf(out, " %s\n", covered);
+    } else if (is_block(j)) {
+        gs_buf_add_char(out, '\n');
+        add_node(out, j, json_is_array(j) ? indent : indent + 2, false);
+    } else {
+        add_scalar(out, j);
+    }
+}
+
+// in_list: the cursor stands behind "- ".
+static void add_node(struct gs_buf *out, const json_t *j, int indent, bool in_list)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    if (json_is_object(j)) {
+        json_object_foreach ((json_t *)(uintptr_t)j, key, value) {
+            gs_buf_addf(out, "%*s", in_list ? 0 : indent, "");
+            in_list = false;
+            add_text(out, key);
+            gs_buf_add_char(out, ':');
+            add_value(out, key, value, indent);
+        }
+        return;
+    }
+    json_array_foreach (j, i, value) {
+        gs_buf_addf(out, "%*s-", in_list ? 0 : indent, "");
+        in_list = false;
+        if (!is_block(value)) {
+            add_scalar(out, value);
+            continue;
+        }
+        gs_buf_add_char(out, ' ');
+        add_node(out, value, indent + 2, true);
+    }
+}
+
+void config_show(const json_t *document, struct gs_buf *out)
+{
+    if (is_block(document))
+        add_node(out, document, 0, false);
+}

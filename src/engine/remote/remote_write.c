@@ -92,11 +92,9 @@ static void begin_turn(struct remote_write *w)
     bool first = !w->refs.items;
     w->at = 0;
     w->full = false;
-    w->refs.len = 0;
-    GS_AUTO_ERROR struct gs_error *err =
-        tsdb_find(w->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &w->refs);
-    if (err)
-        w->refs.len = 0;
+    tsdb_refs_finish(&w->refs);
+    // Without a limit it cannot fail.
+    gs_error_free(tsdb_find(w->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &w->refs));
     size_t n = w->refs.len;
     if (n > w->turn_cap) {
         w->turn_cap = n * 2;

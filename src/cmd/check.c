@@ -8,6 +8,7 @@ static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
+    {"config", check_config},
     {"rules", check_rules},
 };
 
@@ -32,18 +33,23 @@ static const struct gs_opt opts[] = {
     {.name = "strict",
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct check_opts, strict),
-     .help = "Also fail for what works but is doubtful: rules that write the same series."},
+     .help = "Also fail for what works but is doubtful: rules that write the same series, settings "
+             "that have no effect."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_check = {
     .name = "check",
-    .args = "rules FILE…",
+    .args = "config|rules FILE…",
     .summary = "Check files without running anything.",
-    .description = "rules: rule files, PrometheusRule objects, and files with several documents of "
-                   "either. Each wrong rule is reported with its file, line, group and the place "
-                   "in its expression or template. Exits with 1 when something is wrong.",
-    .examples = "gpuscale check rules rules/*.yaml\n"
+    .description =
+        "config: prometheus.yml, with the files of secrets, certificates, targets and rules "
+        "that it names. What this engine knows but does not act on is a warning.\n\n"
+        "rules: rule files, PrometheusRule objects, and files with several documents of "
+        "either. Each wrong rule is reported with its file, line, group and the place "
+        "in its expression or template. Exits with 1 when something is wrong.",
+    .examples = "gpuscale check config prometheus.yml\n"
+                "gpuscale check rules rules/*.yaml\n"
                 "gpuscale check rules prometheus-alert-rule.yaml",
     .opts = opts,
     .opts_size = sizeof(struct check_opts),

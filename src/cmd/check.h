@@ -13,3 +13,4 @@ struct check_opts {
 // Reads the files as the program would, prints what it found, to stdout what is right and to
 // stderr what is wrong. Returns the exit code: 0, or 1 when something is wrong (as promtool).
 int check_rules(const struct check_opts *o, int n_files, char **files);
+int check_config(const struct check_opts *o, int n_files, char **files);

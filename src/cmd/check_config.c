@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale check config`: like promtool's check of the same name: the configuration, the files of
+// secrets and certificates that it names, the files of file_sd_configs and the rule files.
+#include "base/mem.h"
+#include "cmd/check.h"
+#include "codec/yaml.h"
+#include "engine/config/config.h"
+
+#include <glob.h>
+#include <unistd.h>
+
+static bool check_readable(const char *path, const char *what)
+{
+    if (!path || access(path, R_OK) == 0)
+        return true;
+    fprintf(stderr, "  FAILED: %s \"%s\" cannot be read\n", what, path);
+    return false;
+}
+
+static bool check_http(const struct engine_http *h)
+{
+    bool ok = check_readable(h->basic_user_file, "username_file");
+    ok = check_readable(h->basic_password.file, "password_file") && ok;
+    ok = check_readable(h->auth_credentials.file, "credentials file") && ok;
+    ok = check_readable(h->ca_file, "ca_file") && ok;
+    ok = check_readable(h->cert_file, "cert_file") && ok;
+    return check_readable(h->key_file, "key_file") && ok;
+}
+
+static bool check_target_file(const char *path)
+{
+    struct gs_yaml_docs docs = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_yaml_load_file(path, &docs);
+    if (!err && docs.len && !json_is_array(docs.items[0].value))
+        err = gs_error_new(GS_EINVAL, "%s: expected a list of {targets, labels}", path);
+    if (err)
+        fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
+    gs_yaml_docs_finish(&docs);
+    return !err;
+}
+
+static bool check_file_sd(const struct engine_file_sd *f)
+{
+    bool ok = true;
+    for (size_t i = 0; i < f->n_files; i++) {
+        glob_t found;
+        if (glob(f->files[i], 0, NULL, &found) != 0) {
+            printf("  WARNING: no file matches \"%s\" (yet)\n", f->files[i]);
+            continue;
+        }
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            ok = check_target_file(found.gl_pathv[k]) && ok;
+        globfree(&found);
+    }
+    return ok;
+}
+
+static bool check_rule_glob(const struct check_opts *o, const char *pattern, size_t *ret_n)
+{
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        bool magic = strpbrk(pattern, "*?[") != NULL;
+        fprintf(magic ? stdout : stderr, "  %s: no rule file matches \"%s\"\n",
+                magic ? "WARNING" : "FAILED", pattern);
+        return magic;
+    }
+    *ret_n += found.gl_pathc;
+    bool ok = check_rules(o, (int)found.gl_pathc, found.gl_pathv) == 0;
+    globfree(&found);
+    return ok;
+}
+
+static bool check_parts(const struct engine_config *c)
+{
+    bool ok = true;
+    for (size_t i = 0; i < c->n_scrapes; i++) {
+        ok = check_http(&c->scrapes[i].http) && ok;
+        for (size_t k = 0; k < c->scrapes[i].n_files; k++)
+            ok = check_file_sd(&c->scrapes[i].files[k]) && ok;
+    }
+    for (size_t i = 0; i < c->n_alertmanagers; i++)
+        ok = check_http(&c->alertmanagers[i].http) && ok;
+    for (size_t i = 0; i < c->n_remote_writes; i++)
+        ok = check_http(&c->remote_writes[i].http) && ok;
+    return ok;
+}
+
+static bool check_file(const struct check_opts *o, const char *path)
+{
+    GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
+    printf("Checking %s\n", path);
+    (void)fflush(stdout);
+    GS_AUTO_ERROR struct gs_error *err = engine_config_load(path, &c);
+    if (err) {
+        fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));
+        return false;
+    }
+    for (size_t i = 0; i < c->n_ignored; i++)
+        printf("  WARNING: %s\n", c->ignored[i]);
+    bool ok = check_parts(c) && !(o->strict && c->n_ignored);
+    if (ok)
+        printf("  SUCCESS: %s is valid prometheus config file syntax: %zu scrape configs\n\n", path,
+               c->n_scrapes);
+    size_t n_rule_files = 0;
+    for (size_t i = 0; i < c->n_rule_files; i++)
+        ok = check_rule_glob(o, c->rule_files[i], &n_rule_files) && ok;
+    return ok;
+}
+
+int check_config(const struct check_opts *o, int n_files, char **files)
+{
+    bool ok = true;
+    for (int i = 0; i < n_files; i++)
+        ok = check_file(o, files[i]) && ok;
+    return ok ? 0 : 1;
+}

@@ -67,7 +67,7 @@ static void on_timer(uv_timer_t *timer)
     struct managed_group *g = timer->data;
     struct rule_runner *r = g->runner;
     int64_t now = gs_unix_ms(), late = now - g->next_ms;
-    if (late < -1) { // a timer of the loop can be early by a rounding
+    if (late < 0) { // a timer of the loop can be early by a rounding
         schedule(g);
         return;
     }

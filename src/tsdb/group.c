@@ -2,7 +2,6 @@
 // Series that are appended together, a pass at a time.
 #include "tsdb/store.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
 
 struct tsdb_group {
@@ -11,7 +10,6 @@ struct tsdb_group {
     double *values; // of the pass under way; the stale marker: none
     bool *had;      // in the last committed pass
     size_t n, refs_cap, values_cap, had_cap;
-    struct gs_hmap *slots; // ref -> slot + 1
     int64_t t_ms, last_ms;
     uint64_t map_version;
     uint32_t wal_number;
@@ -22,7 +20,6 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     struct tsdb_group *g = gs_alloc(sizeof(*g));
     g->db = db;
     g->last_ms = INT64_MIN;
-    g->slots = gs_hmap_new(NULL);
     if (db->wal)
         g->wal_number = wal_group_new(db->wal);
     return g;
@@ -35,16 +32,10 @@ void tsdb_group_free(struct tsdb_group *g)
     for (size_t i = 0; i < g->n; i++)
         if (g->refs[i] != TSDB_NO_REF)
             g->db->series[g->refs[i]].group = NULL;
-    gs_hmap_free(g->slots);
     free(g->refs);
     free(g->values);
     free(g->had);
     free(g);
-}
-
-static struct gs_slice key_of(const tsdb_ref *ref)
-{
-    return gs_slice_make(ref, sizeof(*ref));
 }
 
 static void leave(struct tsdb_group *g, tsdb_ref ref)
@@ -53,7 +44,6 @@ static void leave(struct tsdb_group *g, tsdb_ref ref)
     g->refs[slot] = TSDB_NO_REF;
     g->had[slot] = false;
     g->map_version++;
-    gs_hmap_remove(g->slots, key_of(&ref));
 }
 
 struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_label *labels, size_t n,
@@ -121,11 +111,11 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
             continue;
         g->had[i] = has;
         struct series *s = &db->series[g->refs[i]];
-        if (s->len && series_point(s, s->len - 1)->t_ms >= g->t_ms) {
+        if (!stream_empty(&s->samples) && s->samples.last_ms >= g->t_ms) {
             db->out_of_order++;
             continue;
         }
-        fresh += !s->len;
+        fresh += stream_empty(&s->samples);
         added += has;
         series_push(db, s, g->t_ms, g->values[i]);
     }

@@ -248,7 +248,8 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
 
 static bool overlaps(const struct series *s, int64_t mint, int64_t maxt)
 {
-    return s->len && series_point(s, 0)->t_ms <= maxt && series_point(s, s->len - 1)->t_ms >= mint;
+    return !stream_empty(&s->samples) && stream_first_ms(&s->samples) <= maxt &&
+           s->samples.last_ms >= mint;
 }
 
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,

@@ -138,9 +138,9 @@ void series_drop(struct tsdb *db, tsdb_ref ref)
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
     unref_pairs(db, s->pairs, s->n_pairs);
     db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
-    db->bytes_points -= s->cap * sizeof(*s->points);
+    db->bytes_samples -= stream_bytes(&s->samples);
     free(s->pairs);
-    free(s->points);
+    stream_finish(&s->samples);
     *s = (struct series){.next_free = db->first_free};
     db->first_free = ref;
     db->n_live--;
@@ -153,7 +153,7 @@ void series_table_finish(struct tsdb *db)
 {
     for (size_t i = 0; i < db->n_series; i++) {
         free(db->series[i].pairs);
-        free(db->series[i].points);
+        stream_finish(&db->series[i].samples);
     }
     free(db->series);
     free(db->by_hash);

@@ -2,6 +2,7 @@
 // The store's insides, between the files of the room.
 #pragma once
 
+#include "tsdb/stream.h"
 #include "tsdb/tsdb.h"
 #include "tsdb/wal.h"
 
@@ -14,8 +15,7 @@ struct series {
     struct tsdb_group *group; // NULL: none
     uint32_t slot;
     uint32_t next_free;
-    struct tsdb_point *points; // ring: the oldest at `start`, `len` of `cap`
-    uint32_t start, len, cap;
+    struct stream samples;
 };
 
 struct postings { // series with a label pair, ascending
@@ -39,7 +39,8 @@ struct tsdb {
     struct wal *wal; // NULL: memory only
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
-    size_t bytes_points, bytes_labels;
+    size_t bytes_samples, bytes_labels;
+    uint64_t samples_held; // appended and not dropped
 };
 
 // series.c
@@ -53,6 +54,5 @@ void index_finish(struct tsdb *db);
 size_t index_bytes(const struct tsdb *db);
 const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value);
 // samples.c
-struct tsdb_point *series_point(const struct series *s, size_t i);
 // Without any rule but the order; drops what is past the retention.
 void series_push(struct tsdb *db, struct series *s, int64_t t_ms, double value);

@@ -86,12 +86,11 @@ size_t tsdb_series_count(const struct tsdb *db)
 static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms)
 {
     struct series *s = &db->series[ref];
-    while (s->len && series_point(s, 0)->t_ms < oldest_ms) {
-        s->start = s->start + 1 == s->cap ? 0 : s->start + 1;
-        s->len--;
-    }
+    uint64_t dropped = 0;
+    db->bytes_samples -= stream_drop(&s->samples, oldest_ms, &dropped);
+    db->samples_held -= dropped;
     // A series of a group keeps its number: the group may get a sample for it any time.
-    if (!s->len && !s->group)
+    if (stream_empty(&s->samples) && !s->group)
         series_drop(db, ref);
 }
 
@@ -118,9 +117,9 @@ static void find_oldest(const struct tsdb *db, int64_t *ret_min)
 {
     *ret_min = INT64_MAX;
     for (size_t i = 0; i < db->n_series; i++) {
-        const struct series *s = &db->series[i];
-        if (s->len && series_point(s, 0)->t_ms < *ret_min)
-            *ret_min = series_point(s, 0)->t_ms;
+        const struct stream *s = &db->series[i].samples;
+        if (!stream_empty(s) && stream_first_ms(s) < *ret_min)
+            *ret_min = stream_first_ms(s);
     }
 }
 
@@ -136,7 +135,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .duplicates = db->duplicates,
         .series_refused = db->refused,
         .evicted_samples = db->evicted,
-        .bytes_samples = db->bytes_points,
+        .bytes_samples = db->bytes_samples,
         .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
         .bytes_symbols = tsdb_symbols_bytes(db->symbols),
         .max_t_ms = db->newest_ms,

@@ -5,8 +5,11 @@
 #include "promql/cache.h"
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/shortest.h"
 
 #include <math.h>
+#include <stdio.h>
 
 struct cell {    // of a group at a step
     double v, c; // sum, extreme or variance; its compensation
@@ -119,6 +122,44 @@ static struct gs_error *plain(struct promql_eval *ev, const struct promql_groupi
     return NULL;
 }
 
+// As Go's %g prints it: with an exponent from 1e6 on.
+static void note_quantile(struct promql_eval *ev, const struct promql_node *n, double q)
+{
+    char text[GS_DOUBLE_SIZE];
+    double a = fabs(q);
+    if (isfinite(q) && a >= 1e6) {
+        struct gs_decimal d = gs_shortest_decimal(a);
+        char digits[24];
+        int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)d.digits);
+        snprintf(text, sizeof(text), "%s%c%s%se+%02d", q < 0 ? "-" : "", digits[0],
+                 len > 1 ? "." : "", digits + 1, len - 1 + d.exponent);
+    } else {
+        gs_format_double(q, text);
+    }
+    promql_note_warn(&ev->notes, n->u.aggregate.param->start,
+                     "quantile value should be between 0 and 1, got %s", text);
+}
+
+// One of each kind: not a number, the largest above 1, the smallest below 0.
+static void note_quantiles(struct promql_eval *ev, const struct promql_node *n, const double *q)
+{
+    double low = q[0], high = q[0];
+    bool nan = false;
+    for (size_t i = 0; i < ev->steps.n; i++) {
+        nan = nan || isnan(q[i]);
+        low = q[i] < low ? q[i] : low;
+        high = q[i] > high ? q[i] : high;
+    }
+    if (nan) {
+        note_quantile(ev, n, (double)NAN);
+        return;
+    }
+    if (high > 1)
+        note_quantile(ev, n, high);
+    if (low < 0)
+        note_quantile(ev, n, low);
+}
+
 static struct gs_error *quantile(struct promql_eval *ev, const struct promql_node *n,
                                  const struct promql_grouping *g, const double *q,
                                  struct promql_matrix *ret)
@@ -146,10 +187,8 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
         for (size_t k = 0; k < g->keys.n_ids; k++)
             if (len[k])
                 ret->series[k].v[i] = promql_quantile(q[i], values + start[k], len[k]);
-        if (!(q[i] >= 0 && q[i] <= 1))
-            promql_note_warn(&ev->notes, n->u.aggregate.param->start,
-                             "quantile value should be between 0 and 1, got %g", q[i]);
     }
+    note_quantiles(ev, n, q);
     return NULL;
 }
 

@@ -129,6 +129,14 @@ static struct gs_error *in_order(struct promql_eval *ev, const struct promql_gro
     return err;
 }
 
+static bool any_at(const struct promql_matrix *m, size_t step)
+{
+    for (size_t s = 0; s < m->n; s++)
+        if (!promql_absent(m->series[s].v[step]))
+            return true;
+    return false;
+}
+
 struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_node *n,
                                   const struct promql_grouping *g, const double *k,
                                   struct promql_matrix *ret)
@@ -136,13 +144,16 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     struct heap *heaps;
     bool *kept;
     struct choice c = {&g->input, 0, n->u.aggregate.op == PROMQL_BOTTOMK};
+    bool some = false; // a step wants series
+    for (size_t i = 0; i < ev->steps.n; i++)
+        some = some || !(k[i] < 1);
     struct gs_error *err = heaps_of(ev, g, &heaps);
     if (!err)
         err = promql_eval_alloc(ev, g->input.n, sizeof(*kept), &kept);
     for (size_t i = 0; i < ev->steps.n && !err; i++) {
         size_t limit = 0;
         c.step = i;
-        if (g->input.n)
+        if (some && any_at(&g->input, i))
             err = limit_of(k[i], g->input.n, &limit);
         for (size_t id = 0; id < g->keys.n_ids; id++)
             heaps[id].len = 0;

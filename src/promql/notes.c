@@ -10,8 +10,6 @@
 static void add(const struct promql_notes *n, char ***list, size_t *len, size_t *cap,
                 const char *kind, uint32_t pos, const char *fmt, va_list ap)
 {
-    if (*len >= MAX_NOTES)
-        return;
     size_t line = 1, start = 0;
     for (size_t i = 0; i < pos && i < n->text.len; i++) {
         if (n->text.data[i] == '\n') {
@@ -21,11 +19,17 @@ static void add(const struct promql_notes *n, char ***list, size_t *len, size_t 
     }
     GS_AUTO_FREE char *what = gs_vformat(fmt, ap);
     char *text = gs_format("PromQL %s: %s (%zu:%zu)", kind, what, line, pos - start + 1);
+    size_t same = strlen(text) - strlen(strrchr(text, '(')) + 1; // without the place
     for (size_t i = 0; i < *len; i++) {
-        if (gs_streq((*list)[i], text)) {
-            free(text);
+        if (strncmp((*list)[i], text, same) == 0) {
+            free((*list)[i]);
+            (*list)[i] = text;
             return;
         }
+    }
+    if (*len >= MAX_NOTES) {
+        free(text);
+        return;
     }
     gs_grow(list, cap, *len, sizeof(**list));
     (*list)[(*len)++] = text;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/api/api.h"
 #include "engine/remote/remote_write.h"
+#include "engine/state/feed.h"
 #include "engine/watch.h"
 
 enum {
@@ -25,6 +26,7 @@ struct engine {
     struct rules_manager *rules;
     struct remote_write **remotes;
     size_t n_remotes;
+    struct kube_state_feed *state; // NULL: not wanted
     struct engine_api *api;
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
@@ -213,7 +215,13 @@ static struct gs_error *compose(struct engine *e)
     struct scrape_manager_config scraping = {.kube = e->o.kube};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
-    err = make_api(e);
+    if (e->o.kube && e->o.kube_state)
+        err = kube_state_feed_new(
+            e->loop, e->db, e->o.kube,
+            &(struct kube_state_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
+            &e->state);
+    if (!err)
+        err = make_api(e);
     if (err)
         return err;
     if (e->o.watch_files && e->o.config_path)
@@ -255,6 +263,7 @@ void engine_free(struct engine *e)
     stop_remotes(e);
     // Readers before what they read.
     engine_api_free(e->api);
+    kube_state_feed_free(e->state);
     if (e->rules)
         rules_manager_free(e->rules);
     if (e->scrapes)

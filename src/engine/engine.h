@@ -19,11 +19,13 @@ struct engine_options {
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;
-    struct kube_client *kube; // NULL: no cluster
-    const char *external_url; // NULL: none
-    const char *route_prefix; // of the HTTP API: "/prometheus"; NULL: none
-    const char *cors_origin;  // regular expression of origins that may read; NULL: all
-    bool enable_lifecycle;    // /-/reload, /-/quit
+    struct kube_client *kube;      // NULL: no cluster
+    bool kube_state;               // the cluster's objects as kube_* series
+    const char *kube_state_labels; // allow-list; NULL: the default
+    const char *external_url;      // NULL: none
+    const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none
+    const char *cors_origin;       // regular expression of origins that may read; NULL: all
+    bool enable_lifecycle;         // /-/reload, /-/quit
     // Loads again when the configuration or rule files change; looked for at least each poll_ms
     // (0: 30 s) where the file system does not tell.
     bool watch_files;

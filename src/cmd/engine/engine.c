@@ -207,6 +207,8 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
         .kube = r->kube,
+        .kube_state = f->kube_state,
+        .kube_state_labels = f->kube_state_labels,
         .external_url = r->external_url,
         .route_prefix = r->route_prefix,
         .cors_origin = f->cors_origin,

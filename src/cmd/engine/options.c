@@ -54,6 +54,19 @@ const struct gs_opt engine_option_rows[] = {
      .help = "Cluster of kubernetes_sd_configs without an api_server. Default: the one that the "
              "engine runs in, if any."},
 
+    {.name = "kube-state",
+     .type = GS_OPT_BOOL,
+     AT(kube_state),
+     .help = "Store the cluster's pods, nodes, Deployments, ReplicaSets, namespaces and "
+             "HorizontalPodAutoscalers as kube_* series, each second, with the names of "
+             "kube-state-metrics. For clusters that do not run it."},
+    {.name = "kube-state.metric-labels-allowlist",
+     .arg = "LIST",
+     .type = GS_OPT_STRING,
+     AT(kube_state_labels),
+     .help = "Labels of objects that become label_* of kube_*_labels: pods=[app,team],nodes=[*]. "
+             "Default: all."},
+
     {.name = "web.listen-address",
      .arg = "HOST:PORT",
      .type = GS_OPT_STRINGS,

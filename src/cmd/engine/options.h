@@ -19,6 +19,8 @@ struct engine_flags {
     int64_t retention_ns, max_series;
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *kubeconfig;
+    bool kube_state;
+    const char *kube_state_labels;
     const char *log_level, *log_format;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];

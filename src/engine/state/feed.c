@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/state/feed.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/scrape/ingest.h"
+
+enum { DEFAULT_INTERVAL_MS = 1000 };
+
+struct kube_state_feed {
+    struct kube_state *state;
+    struct engine_scrape_config cfg;
+    struct scrape_ingest *ingest;
+    uv_timer_t *timer;
+    int64_t last_ms;
+};
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct kube_state_feed *f = timer->data;
+    if (!kube_state_ready(f->state))
+        return;
+    int64_t begun = gs_mono_ns(), now = gs_unix_ms();
+    f->last_ms = now > f->last_ms ? now : f->last_ms + 1;
+    struct gs_slice text = kube_state_text(f->state);
+    double seconds = (double)(gs_mono_ns() - begun) / 1e9;
+    struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, f->last_ms, seconds);
+    if (err)
+        gs_warn("kube_state", "%s", gs_error_message(err));
+    gs_error_free(err);
+}
+
+struct gs_error *kube_state_feed_new(uv_loop_t *loop, struct tsdb *db, struct kube_client *client,
+                                     const struct kube_state_feed_config *cfg,
+                                     struct kube_state_feed **ret)
+{
+    static const struct metrics_label labels[] = {
+        {GS_SLICE("instance"), GS_SLICE("gpuscale")},
+        {GS_SLICE("job"), GS_SLICE("kube-state-metrics")},
+    };
+    struct kube_state *state;
+    struct gs_error *err = kube_state_new(loop, client, &cfg->state, &state);
+    if (err)
+        return err;
+    uint64_t interval = (uint64_t)(cfg->interval_ms ? cfg->interval_ms : DEFAULT_INTERVAL_MS);
+    struct kube_state_feed *f = gs_alloc(sizeof(*f));
+    f->state = state;
+    f->cfg = (struct engine_scrape_config){.job_name = "kube-state-metrics", .honor_labels = true};
+    f->ingest = scrape_ingest_new(db, &f->cfg, labels, GS_ARRAY_LEN(labels));
+    f->timer = gs_alloc(sizeof(*f->timer));
+    uv_timer_init(loop, f->timer);
+    f->timer->data = f;
+    uv_timer_start(f->timer, on_timer, interval, interval);
+    *ret = f;
+    return NULL;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void kube_state_feed_free(struct kube_state_feed *f)
+{
+    if (!f)
+        return;
+    uv_close((uv_handle_t *)f->timer, free_handle);
+    scrape_ingest_free(f->ingest);
+    kube_state_free(f->state);
+    free(f);
+}

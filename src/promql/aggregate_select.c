@@ -264,7 +264,7 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
     struct gs_error *err = promql_eval_intern(ev, param->u.string, &label);
     if (!err)
         err = labelled(ev, input, label, &values);
-    // The label is one of the grouping, or not among those that go.
+    // The label is one of the grouping; among those that go, it goes.
     struct promql_node grouped = *n;
     struct gs_slice *names = NULL;
     const struct promql_names *from = &n->u.aggregate.grouping;
@@ -274,7 +274,7 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
         return err;
     size_t n_names = 0;
     for (size_t i = 0; i < from->n; i++)
-        if (!gs_slice_eq(from->items[i], param->u.string))
+        if (n->u.aggregate.without || !gs_slice_eq(from->items[i], param->u.string))
             names[n_names++] = from->items[i];
     if (!n->u.aggregate.without)
         names[n_names++] = param->u.string;

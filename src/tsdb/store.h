@@ -34,7 +34,8 @@ struct tsdb {
     struct gs_hmap *postings; // struct tsdb_pair -> struct postings
     struct gs_hmap *names;    // label name symbol -> struct gs_hmap of value symbols -> itself
     uint64_t generation;
-    int64_t newest_ms;
+    int64_t newest_ms, evicted_until_ms;
+    int64_t told_ms; // of the last warning of evictions
     tsdb_ref gc_at;
     struct wal *wal; // NULL: memory only
     struct wal_recovery recovered;

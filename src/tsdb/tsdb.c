@@ -10,6 +10,7 @@
 #define DEFAULT_RETENTION_MS INT64_C(7200000)
 #define DEFAULT_MAX_SERIES   ((size_t)2000000)
 #define GC_SERIES_A_CALL     ((size_t)50000)
+#define TELL_EVERY_MS        INT64_C(60000)
 
 struct tsdb *tsdb_new(const struct tsdb_config *cfg)
 {
@@ -22,7 +23,8 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
         db->cfg.max_series = DEFAULT_MAX_SERIES;
     db->symbols = tsdb_symbols_new();
     db->first_free = TSDB_NO_REF;
-    db->newest_ms = INT64_MIN;
+    db->newest_ms = db->evicted_until_ms = INT64_MIN;
+    db->told_ms = -TELL_EVERY_MS;
     index_init(db);
     return db;
 }
@@ -94,25 +96,6 @@ static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms)
         series_drop(db, ref);
 }
 
-void tsdb_gc(struct tsdb *db, int64_t now_ms)
-{
-    int64_t oldest = now_ms - db->cfg.retention_ms;
-    size_t n = db->n_series < GC_SERIES_A_CALL ? db->n_series : GC_SERIES_A_CALL;
-    for (size_t i = 0; i < n; i++) {
-        if (db->gc_at >= db->n_series)
-            db->gc_at = 0;
-        if (db->series[db->gc_at].pairs)
-            trim(db, db->gc_at, oldest);
-        db->gc_at++;
-    }
-}
-
-void tsdb_sync(struct tsdb *db)
-{
-    if (db->wal)
-        wal_flush(db->wal, gs_unix_ms());
-}
-
 static void find_oldest(const struct tsdb *db, int64_t *ret_min)
 {
     *ret_min = INT64_MAX;
@@ -121,6 +104,56 @@ static void find_oldest(const struct tsdb *db, int64_t *ret_min)
         if (!stream_empty(s) && stream_first_ms(s) < *ret_min)
             *ret_min = stream_first_ms(s);
     }
+}
+
+static size_t bytes_held(const struct tsdb *db)
+{
+    return db->bytes_samples + index_bytes(db) + db->bytes_labels +
+           db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
+}
+
+// Over the limit of bytes the oldest eighth of the time goes. What is older than the result is
+// dropped.
+static int64_t eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
+{
+    size_t bytes = db->cfg.max_bytes ? bytes_held(db) : 0;
+    if (bytes > db->cfg.max_bytes) {
+        int64_t min_ms;
+        find_oldest(db, &min_ms);
+        if (min_ms < db->newest_ms)
+            db->evicted_until_ms = min_ms + (db->newest_ms - min_ms) / 8 + 1;
+        if (now_ms - db->told_ms >= TELL_EVERY_MS)
+            gs_warn("tsdb",
+                    "%zu MiB are over the limit of %zu MiB: samples before their retention "
+                    "are dropped",
+                    bytes >> 20, db->cfg.max_bytes >> 20);
+        if (now_ms - db->told_ms >= TELL_EVERY_MS)
+            db->told_ms = now_ms;
+    }
+    return oldest_ms > db->evicted_until_ms ? oldest_ms : db->evicted_until_ms;
+}
+
+void tsdb_gc(struct tsdb *db, int64_t now_ms)
+{
+    int64_t retained = now_ms - db->cfg.retention_ms, oldest = eviction(db, retained, now_ms);
+    bool evicting = oldest > retained;
+    uint64_t held = db->samples_held;
+    size_t n = db->n_series < GC_SERIES_A_CALL || evicting ? db->n_series : GC_SERIES_A_CALL;
+    for (size_t i = 0; i < n; i++) {
+        if (db->gc_at >= db->n_series)
+            db->gc_at = 0;
+        if (db->series[db->gc_at].pairs)
+            trim(db, db->gc_at, oldest);
+        db->gc_at++;
+    }
+    if (evicting)
+        db->evicted += held - db->samples_held;
+}
+
+void tsdb_sync(struct tsdb *db)
+{
+    if (db->wal)
+        wal_flush(db->wal, gs_unix_ms());
 }
 
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
@@ -142,7 +175,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .wal_corrupt_records = db->recovered.corrupt,
     };
     find_oldest(db, &ret->min_t_ms);
-    ret->bytes = ret->bytes_samples + ret->bytes_index + ret->bytes_symbols;
+    ret->bytes = bytes_held(db);
     if (!db->wal)
         return;
     struct wal_status status;

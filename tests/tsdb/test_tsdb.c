@@ -227,6 +227,27 @@ static void old_samples_and_series_go(void **state)
     (void)state;
 }
 
+static void over_the_byte_limit_the_oldest_go(void **state)
+{
+    struct tsdb *db =
+        tsdb_new(&(struct tsdb_config){.max_bytes = 1 << 20, .retention_ms = INT64_MAX / 4});
+    struct tsdb_stats stats;
+    for (int i = 0; i < 4000; i++) {
+        for (int k = 0; k < 100; k++)
+            append(db, "m", (char[]){(char)(' ' + k), 0}, i * 1000, (double)i * k / 7);
+        if (i % 100 == 0)
+            tsdb_gc(db, i * 1000);
+    }
+    tsdb_gc(db, 4000000);
+    tsdb_stats(db, &stats);
+    assert_true(stats.evicted_samples > 100000);
+    assert_true(stats.bytes < (1 << 20) + (1 << 18));
+    assert_true(stats.min_t_ms > 1000000 && stats.max_t_ms == 3999000);
+    assert_int_equal(stats.series, 100);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void the_series_limit_holds(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 1});
@@ -426,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_pass_that_is_rolled_back_leaves_nothing),
         cmocka_unit_test(a_series_goes_to_another_group),
         cmocka_unit_test(old_samples_and_series_go),
+        cmocka_unit_test(over_the_byte_limit_the_oldest_go),
         cmocka_unit_test(the_series_limit_holds),
         cmocka_unit_test(label_names_and_values),
         cmocka_unit_test(templates_expand_as_in_go),

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/api/api.h"
 #include "engine/remote/remote_write.h"
+#include "engine/rules/objects.h"
 #include "engine/state/feed.h"
 #include "engine/watch.h"
 
@@ -26,7 +27,8 @@ struct engine {
     struct rules_manager *rules;
     struct remote_write **remotes;
     size_t n_remotes;
-    struct kube_state_feed *state; // NULL: not wanted
+    struct kube_state_feed *state;      // NULL: not wanted
+    struct rules_objects *rule_objects; // NULL: not wanted
     struct engine_api *api;
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
@@ -220,6 +222,8 @@ static struct gs_error *compose(struct engine *e)
             e->loop, e->db, e->o.kube,
             &(struct kube_state_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
             &e->state);
+    if (e->o.kube && e->o.kube_rules)
+        e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, NULL, e->rules);
     if (!err)
         err = make_api(e);
     if (err)
@@ -264,6 +268,7 @@ void engine_free(struct engine *e)
     // Readers before what they read.
     engine_api_free(e->api);
     kube_state_feed_free(e->state);
+    rules_objects_free(e->rule_objects);
     if (e->rules)
         rules_manager_free(e->rules);
     if (e->scrapes)

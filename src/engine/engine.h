@@ -21,6 +21,7 @@ struct engine_options {
     struct promql_config query;
     struct kube_client *kube;      // NULL: no cluster
     bool kube_state;               // the cluster's objects as kube_* series
+    bool kube_rules;               // its PrometheusRule objects are evaluated too
     const char *kube_state_labels; // allow-list; NULL: the default
     const char *external_url;      // NULL: none
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none

@@ -208,6 +208,7 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
         .kube = r->kube,
         .kube_state = f->kube_state,
+        .kube_rules = f->kube_rules,
         .kube_state_labels = f->kube_state_labels,
         .external_url = r->external_url,
         .route_prefix = r->route_prefix,

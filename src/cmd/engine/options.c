@@ -60,6 +60,11 @@ const struct gs_opt engine_option_rows[] = {
      .help = "Store the cluster's pods, nodes, Deployments, ReplicaSets, namespaces and "
              "HorizontalPodAutoscalers as kube_* series, each second, with the names of "
              "kube-state-metrics. For clusters that do not run it."},
+    {.name = "kube-rules",
+     .type = GS_OPT_BOOL,
+     AT(kube_rules),
+     .help = "Also evaluate the PrometheusRule objects (monitoring.coreos.com/v1) of all "
+             "namespaces."},
     {.name = "kube-state.metric-labels-allowlist",
      .arg = "LIST",
      .type = GS_OPT_STRING,

@@ -143,7 +143,9 @@ static size_t write_alerts(struct gs_buf *out, const struct rule_runner *r, int 
 
 static void write_head(struct gs_buf *out)
 {
-    gs_buf_add_str(out, "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n"
+    // promtool takes groups in any order unless it is told one; the alerts read recorded series.
+    gs_buf_add_str(out, "rule_files: [rules.yaml]\nevaluation_interval: 1m\n"
+                        "group_eval_order: [record, alerts]\ntests:\n"
                         "- interval: 1m\n  input_series:\n");
     for (int gpu = 0; gpu < 3; gpu++) {
         gs_buf_addf(out, "  - series: 'util{gpu=\"%d\"}'\n    values: '", gpu);

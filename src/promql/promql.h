@@ -31,7 +31,8 @@ enum promql_result_type {
     PROMQL_RESULT_STRING
 };
 
-// Results, to be read before the store changes. Series without any value are gone; absent steps are PROMQL_ABSENT.
+// Results, to be read before the store changes. Series without any value are gone; absent steps are
+// PROMQL_ABSENT.
 //  instant scalar/vector: matrix has one step. instant of a range vector (`m[5m]`): `raw` has the
 //  samples of each series. range query: always MATRIX.
 struct promql_raw {

@@ -38,8 +38,7 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
                                      const struct tsdb_matcher *matchers, size_t n_matchers,
                                      const char *metric, int64_t limit)
 {
-    return json_pack("[i,s,I]", (int)n_matchers, metric ? metric : "all",
-                     (json_int_t)limit);
+    return json_pack("[i,s,I]", (int)n_matchers, metric ? metric : "all", (json_int_t)limit);
 }
 
 json_t *scrape_pools_json(const struct scrape_manager *m)

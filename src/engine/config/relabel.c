@@ -206,3 +206,17 @@ bool engine_relabel(const struct engine_relabels *r, struct engine_label_builder
             return false;
     return true;
 }
+
+static struct gs_slice copy_text(struct gs_arena *arena, struct gs_slice s)
+{
+    return gs_slice_make(gs_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
+}
+
+struct metrics_label *engine_labels_copy(struct gs_arena *arena, const struct metrics_label *l,
+                                         size_t n)
+{
+    struct metrics_label *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct metrics_label){copy_text(arena, l[i].name), copy_text(arena, l[i].value)};
+    return out;
+}

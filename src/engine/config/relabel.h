@@ -18,3 +18,7 @@ void engine_labels_finish(struct engine_label_builder *b);
 
 // False: dropped.
 bool engine_relabel(const struct engine_relabels *r, struct engine_label_builder *b);
+
+// A copy of labels and their texts.
+struct metrics_label *engine_labels_copy(struct gs_arena *arena, const struct metrics_label *l,
+                                         size_t n);

@@ -28,19 +28,6 @@ static void group_free(void *p)
     free(g);
 }
 
-static struct metrics_label *copy_labels(struct gs_arena *a, const struct metrics_label *l,
-                                         size_t n)
-{
-    struct metrics_label *out = gs_arena_alloc(a, (n + 1) * sizeof(*out));
-    for (size_t i = 0; i < n; i++) {
-        out[i].name =
-            gs_slice_make(gs_arena_strndup(a, l[i].name.data, l[i].name.len), l[i].name.len);
-        out[i].value =
-            gs_slice_make(gs_arena_strndup(a, l[i].value.data, l[i].value.len), l[i].value.len);
-    }
-    return out;
-}
-
 static void take_group(struct scrape_job *j, size_t provider, const struct sd_group *g)
 {
     GS_AUTO_FREE char *key = gs_format("%zu/%s", provider, g->source);
@@ -50,12 +37,12 @@ static void take_group(struct scrape_job *j, size_t provider, const struct sd_gr
     if (!g->n_targets)
         return;
     struct job_group *copy = gs_alloc(sizeof(*copy));
-    copy->labels = copy_labels(&copy->arena, g->labels, g->n_labels);
+    copy->labels = engine_labels_copy(&copy->arena, g->labels, g->n_labels);
     copy->n_labels = g->n_labels;
     copy->targets = gs_arena_alloc(&copy->arena, g->n_targets * sizeof(*copy->targets));
     copy->n_target_labels = gs_arena_alloc(&copy->arena, g->n_targets * sizeof(size_t));
     for (size_t i = 0; i < g->n_targets; i++) {
-        copy->targets[i] = copy_labels(&copy->arena, g->targets[i], g->n_target_labels[i]);
+        copy->targets[i] = engine_labels_copy(&copy->arena, g->targets[i], g->n_target_labels[i]);
         copy->n_target_labels[i] = g->n_target_labels[i];
     }
     copy->n_targets = g->n_targets;
@@ -75,7 +62,7 @@ static void keep_dropped(struct scrape_job *j, const struct target_spec *spec)
         return;
     gs_grow(&j->dropped, &j->dropped_cap, j->n_dropped_kept, sizeof(*j->dropped));
     struct target_spec copy = {.dropped = true, .n_discovered = spec->n_discovered};
-    copy.discovered = copy_labels(&j->dropped_arena, spec->discovered, spec->n_discovered);
+    copy.discovered = engine_labels_copy(&j->dropped_arena, spec->discovered, spec->n_discovered);
     j->dropped[j->n_dropped_kept++] = copy;
 }
 

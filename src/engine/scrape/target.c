@@ -130,24 +130,11 @@ static void on_timer(uv_timer_t *timer)
     finish_scrape(t, err);
 }
 
-static struct metrics_label *copy_labels(struct gs_arena *a, const struct metrics_label *l,
-                                         size_t n)
-{
-    struct metrics_label *out = gs_arena_alloc(a, (n + 1) * sizeof(*out));
-    for (size_t i = 0; i < n; i++) {
-        out[i].name =
-            gs_slice_make(gs_arena_strndup(a, l[i].name.data, l[i].name.len), l[i].name.len);
-        out[i].value =
-            gs_slice_make(gs_arena_strndup(a, l[i].value.data, l[i].value.len), l[i].value.len);
-    }
-    return out;
-}
-
 static void copy_spec(struct scrape_target *t, const struct target_spec *s)
 {
     t->spec = *s;
-    t->spec.discovered = copy_labels(&t->arena, s->discovered, s->n_discovered);
-    t->spec.labels = copy_labels(&t->arena, s->labels, s->n_labels);
+    t->spec.discovered = engine_labels_copy(&t->arena, s->discovered, s->n_discovered);
+    t->spec.labels = engine_labels_copy(&t->arena, s->labels, s->n_labels);
     t->spec.url = gs_arena_strndup(&t->arena, s->url, strlen(s->url));
 }
 

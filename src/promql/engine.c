@@ -75,7 +75,7 @@ static void give_arena_back(struct promql_engine *e, struct gs_arena *a)
 }
 
 static struct promql_eval *eval_new(struct promql_engine *e, const struct promql_expr *x,
-                                    struct promql_steps steps)
+                                    struct promql_steps steps, int64_t end_ms)
 {
     struct promql_eval *ev = gs_alloc(sizeof(*ev));
     ev->engine = e;
@@ -83,7 +83,7 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
     ev->arena = take_arena(e);
     ev->steps = steps;
     ev->query_start_ms = steps.start_ms;
-    ev->query_end_ms = promql_step_time(&steps, steps.n - 1);
+    ev->query_end_ms = end_ms;
     ev->notes.text = promql_expr_text(x);
     ev->own_symbols = gs_hmap_new(NULL);
     ev->deadline_ns = gs_mono_ns() + e->cfg.timeout_ms * GS_NS_PER_MS;
@@ -218,9 +218,10 @@ static struct gs_error *evaluate(struct promql_eval *ev, const struct promql_nod
 }
 
 static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x,
-                            struct promql_steps steps, bool range, struct promql_result *ret)
+                            struct promql_steps steps, int64_t end_ms, bool range,
+                            struct promql_result *ret)
 {
-    struct promql_eval *ev = eval_new(e, x, steps);
+    struct promql_eval *ev = eval_new(e, x, steps, end_ms);
     struct promql_result r = {
         .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
     struct gs_error *err = evaluate(ev, promql_expr_root(x), range, &r);
@@ -237,7 +238,7 @@ static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x
 struct gs_error *promql_instant(struct promql_engine *e, const struct promql_expr *x, int64_t t_ms,
                                 struct promql_result *ret)
 {
-    return run(e, x, (struct promql_steps){t_ms, 1, 1}, false, ret);
+    return run(e, x, (struct promql_steps){t_ms, 1, 1}, t_ms, false, ret);
 }
 
 struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr *x,
@@ -260,8 +261,8 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
         return gs_error_new(GS_EINVAL,
                             "exceeded maximum resolution of 11,000 points per timeseries. Try "
                             "decreasing the query resolution (?step=XX)");
-    return run(e, x, (struct promql_steps){start_ms, step_ms, (size_t)(span / step_ms) + 1}, true,
-               ret);
+    return run(e, x, (struct promql_steps){start_ms, step_ms, (size_t)(span / step_ms) + 1}, end_ms,
+               true, ret);
 }
 
 void promql_result_finish(struct promql_result *r)

@@ -41,14 +41,25 @@ double map_round(double v, const double *args, size_t n_args)
     return floor(v * inverse + 0.5) / inverse;
 }
 
+// An infinity on the side asked for wins over NaN, and NaN over every number.
+static double smaller(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return a == -(double)INFINITY || b == -(double)INFINITY ? -(double)INFINITY : (double)NAN;
+    return fmin(a, b);
+}
+
+static double larger(double a, double b)
+{
+    return -smaller(-a, -b);
+}
+
 // With the lower limit above the upper there is no value: the evaluator drops the absent marker.
 static double clamp(double v, double low, double high)
 {
     if (low > high)
         return promql_absent_value();
-    if (isnan(v) || isnan(low) || isnan(high))
-        return (double)NAN;
-    return fmax(low, fmin(high, v));
+    return larger(low, smaller(high, v));
 }
 
 double map_clamp(double v, const double *args, size_t n_args)

@@ -226,6 +226,9 @@ static int hex_digits(struct lexer *l, int n, int base, uint32_t *ret)
     return 1;
 }
 
+static const char UNKNOWN[] = "unknown escape sequence";
+static const char ILLEGAL[] = "illegal character in escape sequence";
+
 // Behind a backslash. NULL when the escape is sound.
 static const char *check_escape(struct lexer *l, char quote)
 {
@@ -246,11 +249,11 @@ static const char *check_escape(struct lexer *l, char quote)
         max = c == 'x' ? 255 : max;
         l->at++;
     } else {
-        return "unknown escape sequence";
+        return UNKNOWN;
     }
     int ok = hex_digits(l, n, base, &v);
     if (ok < 1)
-        return ok ? "escape sequence not terminated" : "illegal character in escape sequence";
+        return ok ? "escape sequence not terminated" : ILLEGAL;
     if (v > max || (v >= 0xd800 && v < 0xe000))
         return "escape sequence is an invalid Unicode code point";
     return NULL;
@@ -267,10 +270,11 @@ static struct token string(struct lexer *l, char quote)
         if (c == quote)
             return emit(l, T_STRING, 0);
         const char *wrong = c == '\\' && !raw ? check_escape(l, quote) : NULL;
-        if (wrong && gs_streq(wrong, "unknown escape sequence")) {
-            int bad = peek(l);
-            return fail(l, "unknown escape sequence U+%04X '%c'", (unsigned)bad, bad);
-        }
+        int bad = peek(l);
+        if (wrong == UNKNOWN)
+            return fail(l, "%s U+%04X '%c'", wrong, (unsigned)bad, bad);
+        if (wrong == ILLEGAL)
+            return fail(l, "illegal character U+%04X '%c' in escape sequence", (unsigned)bad, bad);
         if (wrong)
             return fail(l, "%s", wrong);
     }
@@ -378,8 +382,10 @@ static struct token bracket(struct lexer *l, int c)
         return emit(l, T_LEFT_BRACKET, 0);
     }
     l->paren_depth += c == '(' ? 1 : -1;
-    if (l->paren_depth < 0)
+    if (l->paren_depth < 0) {
+        l->start = l->at; // where Prometheus tells it
         return fail(l, "unexpected right parenthesis ')'");
+    }
     return emit(l, c == '(' ? T_LEFT_PAREN : T_RIGHT_PAREN, 0);
 }
 
@@ -457,6 +463,26 @@ struct token lexer_next(struct lexer *l)
     return statement(l);
 }
 
+// The bytes of the UTF-8 character at the start of s; 0: none.
+static size_t utf8_len(struct gs_slice s)
+{
+    const unsigned char *c = (const unsigned char *)s.data;
+    size_t n = c[0] < 0x80   ? 1
+               : c[0] < 0xc2 ? 0
+               : c[0] < 0xe0 ? 2
+               : c[0] < 0xf0 ? 3
+               : c[0] < 0xf5 ? 4
+                             : 0;
+    if (n > s.len)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool wrong = n > 2 && ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+                           (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f));
+    return wrong ? 0 : n;
+}
+
 void promql_quote(struct gs_buf *out, struct gs_slice s)
 {
     static const char escapes[] = "\a\b\f\n\r\t\v\\\"", letters[] = "abfnrtv\\\"";
@@ -468,8 +494,14 @@ void promql_quote(struct gs_buf *out, struct gs_slice s)
             gs_buf_addf(out, "\\%c", letters[e - escapes]);
         else if (c < 0x20 || c == 0x7f)
             gs_buf_addf(out, "\\x%02x", c);
-        else
-            gs_buf_add_char(out, (char)c);
+        else {
+            size_t n = utf8_len(gs_slice_make(s.data + i, s.len - i));
+            if (n)
+                gs_buf_add(out, s.data + i, n);
+            else
+                gs_buf_addf(out, "\\x%02x", c);
+            i += n ? n - 1 : 0;
+        }
     }
     gs_buf_add_char(out, '"');
 }

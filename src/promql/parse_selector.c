@@ -3,6 +3,7 @@
 #include "promql/parser_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 
@@ -270,7 +271,12 @@ static bool at_time(struct parser *p, const struct promql_node *n, struct promql
         return false;
     s = negative ? -s : s;
     if (!(fabs(s) < 9223372036854775807.0)) {
-        parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %f", s);
+        char text[GS_DOUBLE_SIZE];
+        if (isfinite(s))
+            parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %f", s);
+        else
+            parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %s",
+                        gs_format_double(s, text));
         return false;
     }
     parser_advance(p);

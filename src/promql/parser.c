@@ -62,7 +62,6 @@ static void describe(const struct token *t, struct gs_buf *out)
         gs_buf_addf(out, "<" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
         return;
     case T_OPERATOR:
-    case T_EQL:
     case T_EQL_REGEX:
     case T_NEQ_REGEX:
         gs_buf_addf(out, "<op:" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
@@ -209,54 +208,6 @@ struct gs_slice parser_unquote(struct parser *p, const struct token *t)
     }
     out[len] = '\0';
     return gs_slice_make(out, len);
-}
-
-// As Go's ParseInt with base 0, then ParseFloat.
-static bool parse_number(struct gs_slice text, double *ret)
-{
-    char digits[128];
-    size_t n = 0;
-    if (text.len >= sizeof(digits))
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (text.data[i] != '_')
-            digits[n++] = text.data[i];
-    digits[n] = '\0';
-    bool hex = n > 1 && digits[0] == '0' && (digits[1] | 32) == 'x';
-    bool octal = n > 1 && digits[0] == '0' && strspn(digits, "01234567") == n;
-    if (hex || octal) {
-        char *end;
-        *ret = (double)strtoull(digits, &end, hex ? 16 : 8);
-        return *end == '\0';
-    }
-    struct gs_error *err = gs_parse_double(gs_slice_make(digits, n), ret);
-    gs_error_free(err);
-    return !err;
-}
-
-bool parse_seconds(struct parser *p, struct token t, double *ret)
-{
-    if (t.type == T_NUMBER) {
-        if (parse_number(t.text, ret))
-            return true;
-        GS_AUTO_BUF struct gs_buf quoted = {0};
-        promql_quote(&quoted, t.text);
-        parser_fail(p, t.start,
-                    "error parsing number: strconv.ParseFloat: parsing %s: invalid syntax",
-                    quoted.data);
-        return false;
-    }
-    int64_t ns;
-    struct gs_error *err = gs_parse_duration(t.text, &ns);
-    if (err) {
-        GS_AUTO_BUF struct gs_buf quoted = {0};
-        promql_quote(&quoted, t.text);
-        parser_fail(p, t.start, "not a valid duration string: %s", quoted.data);
-        gs_error_free(err);
-        return false;
-    }
-    *ret = (double)ns / 1e9;
-    return true;
 }
 
 static struct promql_node *number(struct parser *p)

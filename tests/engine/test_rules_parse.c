@@ -191,7 +191,7 @@ static void test_documents(void **state)
     assert_int_equal(l.problems.len, 1);
     assert_non_null(
         strstr(l.problems.items[0].text,
-               "r.yaml:8:13: group \"a\", rule 1 (X): could not parse expression: 1:15"));
+               "r.yaml:8:13: group \"a\", rule 1 (X): could not parse expression: 1:16"));
     assert_null(l.set->groups[0].rules[0].expr);
     assert_non_null(l.set->groups[0].rules[1].expr);
 }

@@ -144,7 +144,7 @@ static void instant_queries(void **state)
          "node=\"n1\", pod=\"a\"}];many-to-many matching not allowed: matching labels must be "
          "unique on one side"},
         {"sum by (pod) (", "1:15: parse error: unclosed left parenthesis"},
-        {"util{pod=\"a\"}[60s]) > 30", "1:19: parse error: unexpected right parenthesis ')'"},
+        {"util{pod=\"a\"}[60s]) > 30", "1:20: parse error: unexpected right parenthesis ')'"},
         {"sum(util", "1:9: parse error: unclosed left parenthesis"},
         {"foo(util)", "1:1: parse error: unknown function with name \"foo\""},
         {"rate(util)", "1:6: parse error: expected type range vector in call to function \"rate\", "

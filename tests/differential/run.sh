@@ -1,0 +1,63 @@
+#!/bin/sh
+# The same samples in a real Prometheus and in src/promql, the same queries, the results compared.
+# GPUSCALE_PROMETHEUS3: a prometheus 3 that is asked as well (queries marked "3: ", texts of errors,
+# forms). DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT: of the random queries.
+set -eu
+build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
+here=$source/tests/differential
+program=$build/tests/differential/differential
+for tool in prometheus promtool curl; do
+    command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
+done
+dir=$(mktemp -d /tmp/gpuscale-differential-XXXXXX)
+pid=
+finish() {
+    code=$?
+    trap - EXIT INT TERM
+    [ -z "$pid" ] || { kill -TERM "$pid" && wait "$pid"; } 2>/dev/null || true
+    rm -rf "$dir"
+    exit "$code"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+"$program" data >"$dir/data.om"
+promtool tsdb create-blocks-from openmetrics "$dir/data.om" "$dir/blocks" >"$dir/blocks.log" 2>&1 ||
+    { tail "$dir/blocks.log"; exit 1; }
+printf 'global: {}\n' >"$dir/prometheus.yml"
+
+# start PROGRAM: sets port.
+start() {
+    rm -rf "$dir/tsdb"
+    cp -r "$dir/blocks" "$dir/tsdb"
+    for attempt in 1 2 3; do
+        port=$(shuf -i 20000-29999 -n 1)
+        "$1" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
+            --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/log" 2>&1 &
+        pid=$!
+        for i in $(seq 100); do
+            [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/-/ready")" != 200 ] || return 0
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.2
+        done
+        kill -TERM "$pid" 2>/dev/null || true
+    done
+    cat "$dir/log"
+    exit 1
+}
+
+seed=${DIFFERENTIAL_SEED:-1}
+count=${DIFFERENTIAL_COUNT:-500}
+failed=0
+start prometheus
+"$program" queries "$port" "$here/queries.txt" || failed=1
+"$program" random "$port" "$seed" "$count" || failed=1
+if [ -n "${GPUSCALE_PROMETHEUS3:-}" ]; then
+    kill -TERM "$pid" && wait "$pid" || true
+    start "$GPUSCALE_PROMETHEUS3"
+    "$program" queries "$port" "$here/queries.txt" 3 || failed=1
+    "$program" random "$port" "$seed" "$count" 3 || failed=1
+    "$program" format "$port" "$here/format.txt" 3 || failed=1
+    "$program" format "$port" "$here/wrong.txt" 3 || failed=1
+fi
+exit $failed

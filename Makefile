@@ -27,7 +27,7 @@ run: build ## See a GPU service scale on this machine (about four minutes, then 
 	@examples/demo/run $(BUILD) $(RUN_FLAGS)
 
 test: build ## Run all tests that need only Debian packages
-	@tools/install-deps test
+	@tools/install-deps test peers
 	@tools/run-tests $(BUILD)
 
 $(ASAN)/build.ninja:
@@ -35,7 +35,7 @@ $(ASAN)/build.ninja:
 	@rm -f $(ASAN).log
 
 test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@tools/install-deps build test
+	@tools/install-deps build test peers
 	@$(MAKE) --no-print-directory $(ASAN)/build.ninja
 	@ninja -C $(ASAN)
 	@tools/run-tests $(ASAN)

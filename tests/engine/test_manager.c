@@ -209,6 +209,89 @@ static void targets_of_files_come_and_go(void **state)
     (void)state;
 }
 
+static char *files_job(const char *dir, const char *file)
+{
+    return gs_format("global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
+                     "scrape_configs:\n"
+                     "- job_name: files\n"
+                     "  file_sd_configs: [{files: ['%s/%s']}]\n",
+                     dir, file);
+}
+
+static void write_targets(struct fixture *f, const char *dir, const char *file, const char *label)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", dir, file);
+    GS_AUTO_FREE char *text =
+        gs_format("[{\"targets\":[\"127.0.0.1:%d\"],\"labels\":{\"k\":\"%s\"}},"
+                  "{\"targets\":[\"localhost:%d\"],\"labels\":{\"both\":\"yes\"}}]",
+                  http_server_port(f->server), label, http_server_port(f->server));
+    assert_ok(gs_file_write_atomic(path, 0644, gs_slice_of(text)));
+}
+
+static size_t series_with(struct fixture *f, const char *label)
+{
+    const struct tsdb_matcher m[] = {{GS_SLICE("__name__"), GS_SLICE("util"), TSDB_EQ, NULL},
+                                     {gs_slice_of(label), GS_SLICE(""), TSDB_NEQ, NULL}};
+    struct tsdb_refs refs = {0};
+    assert_ok(tsdb_find(f->db, m, 2, 0, INT64_MAX, 0, &refs));
+    size_t n = refs.len;
+    tsdb_refs_finish(&refs);
+    return n;
+}
+
+// The targets of a list that the configuration no longer names end; those that the new list has too
+// go on without a break.
+static void a_reload_to_another_list_of_targets_ends_the_first(void **state)
+{
+    struct fixture f;
+    char dir[] = "/tmp/gpuscale-sd-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    setup(&f);
+    write_targets(&f, dir, "a.json", "first");
+    write_targets(&f, dir, "b.json", "second");
+    GS_AUTO_FREE char *first = files_job(dir, "a.json"), *second = files_job(dir, "b.json");
+    apply(&f, first);
+    loop_until(&f.loop, value_of(&f, "util", "k", "first") == 7);
+    loop_until(&f.loop, value_of(&f, "util", "both", "yes") == 7);
+    apply(&f, second);
+    assert_true(value_of(&f, "util", "both", "yes") == 7);
+    loop_until(&f.loop, value_of(&f, "util", "k", "second") == 7);
+    assert_true(value_of(&f, "util", "k", "first") == -1);
+    assert_true(value_of(&f, "up", "k", "first") == -1);
+    assert_true(value_of(&f, "util", "both", "yes") == 7);
+    apply(&f, second); // the same again: nothing moves
+    assert_true(value_of(&f, "util", "k", "second") == 7);
+    assert_int_equal(series_with(&f, "both"), 1);
+    GS_AUTO_FREE char *clean = gs_format("rm -r '%s'", dir);
+    assert_int_equal(system(clean), 0);
+    finish(&f);
+    (void)state;
+}
+
+static void too_many_targets_are_all_down(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, "global: {scrape_interval: 50ms, scrape_timeout: 50ms, target_limit: 1}\n"
+              "scrape_configs:\n"
+              "- job_name: j\n"
+              "  static_configs: [{targets: ['127.0.0.1:%d', 'localhost:%d']}]\n");
+    loop_until(&f.loop, f.scrapes >= 2);
+    assert_true(value_of(&f, "up", "job", "j") == 0);
+    assert_int_equal(f.requests, 0);
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "lastError", NULL),
+                        "target_limit exceeded (number of targets: 2, limit: 1)");
+    apply(&f, "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
+              "scrape_configs:\n"
+              "- job_name: j\n"
+              "  static_configs: [{targets: ['127.0.0.1:%d', 'localhost:%d']}]\n");
+    loop_until(&f.loop, value_of(&f, "up", "job", "j") == 1);
+    finish(&f);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +300,8 @@ int main(void)
         cmocka_unit_test(a_reload_keeps_and_ends_targets),
         cmocka_unit_test(relabelling_drops_targets),
         cmocka_unit_test(targets_of_files_come_and_go),
+        cmocka_unit_test(a_reload_to_another_list_of_targets_ends_the_first),
+        cmocka_unit_test(too_many_targets_are_all_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,12 +38,12 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
         {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
         {"rule_query_offset", FIELD_IGNORED, 0, NULL},
         {"scrape_protocols", FIELD_UNUSED, 0, NULL},
-        {"body_size_limit", FIELD_IGNORED, 0, NULL},
-        {"sample_limit", FIELD_IGNORED, 0, NULL},
-        {"target_limit", FIELD_IGNORED, 0, NULL},
-        {"label_limit", FIELD_IGNORED, 0, NULL},
-        {"label_name_length_limit", FIELD_IGNORED, 0, NULL},
-        {"label_value_length_limit", FIELD_IGNORED, 0, NULL},
+        {"body_size_limit", FIELD_BYTES, AT(defaults.body_size_limit), NULL},
+        {"sample_limit", FIELD_COUNT, AT(defaults.sample_limit), NULL},
+        {"target_limit", FIELD_COUNT, AT(defaults.target_limit), NULL},
+        {"label_limit", FIELD_COUNT, AT(defaults.label_limit), NULL},
+        {"label_name_length_limit", FIELD_COUNT, AT(defaults.label_name_length_limit), NULL},
+        {"label_value_length_limit", FIELD_COUNT, AT(defaults.label_value_length_limit), NULL},
         {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
         {"metric_name_validation_scheme", FIELD_UNUSED, 0, NULL},
         {"metric_name_escaping_scheme", FIELD_UNUSED, 0, NULL},
@@ -120,10 +120,27 @@ static const struct config_field top_fields[] = {
     {0},
 };
 
+static void default_to(size_t *limit, size_t global)
+{
+    if (!*limit)
+        *limit = global;
+}
+
+static void fill_limits(struct engine_scrape_config *l, const struct engine_scrape_config *global)
+{
+    default_to(&l->body_size_limit, global->body_size_limit);
+    default_to(&l->sample_limit, global->sample_limit);
+    default_to(&l->target_limit, global->target_limit);
+    default_to(&l->label_limit, global->label_limit);
+    default_to(&l->label_name_length_limit, global->label_name_length_limit);
+    default_to(&l->label_value_length_limit, global->label_value_length_limit);
+}
+
 static void fill_defaults(struct config_reader *r, const json_t *scrapes, struct engine_config *c)
 {
     struct engine_scrape_config *s = (struct engine_scrape_config *)c->scrapes;
     for (size_t i = 0; i < c->n_scrapes; i++) {
+        fill_limits(&s[i], &c->defaults);
         if (!s[i].interval_ms)
             s[i].interval_ms = c->scrape_interval_ms;
         if (s[i].timeout_ms > s[i].interval_ms)

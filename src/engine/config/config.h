@@ -132,6 +132,7 @@ struct engine_config {
     const char *text;  // as read (secrets inside)
     const char *shown; // for /api/v1/status/config: secrets are <secret>
     int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms;
+    struct engine_scrape_config defaults; // the limits of scrape configs that set none; no more
     const struct metrics_label *external_labels; // sorted
     size_t n_external_labels;
     const char *const *rule_files; // globs, absolute

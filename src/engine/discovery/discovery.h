@@ -18,7 +18,8 @@ struct sd_group {
     size_t n_targets; // 0: the group is gone
 };
 
-// Groups are borrowed during the call. Called from the loop, never from inside sd_*_new.
+// Groups are borrowed during the call. Called from the loop, never from inside sd_*_new; the first
+// time when everything was looked at once, even if that found nothing.
 typedef void (*sd_update_fn)(void *arg, const struct sd_group *groups, size_t n);
 
 struct sd_files;

@@ -143,7 +143,7 @@ static void on_timer(uv_timer_t *timer)
         globfree(&found);
     }
     forget_gone(s, &l);
-    if (l.len)
+    if (l.len || s->pass == 1)
         s->fn(s->arg, l.items, l.len);
     free(l.items);
     gs_arena_finish(&l.arena);

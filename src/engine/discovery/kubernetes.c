@@ -162,7 +162,7 @@ static void on_timer(uv_timer_t *timer)
             build_object(s, obj, &arena, &changed);
     }
     add_gone(s, &arena, &changed);
-    if (changed.len)
+    if (changed.len || s->pass == 1)
         s->fn(s->arg, changed.items, changed.len);
     free(changed.items);
     gs_arena_finish(&arena);

@@ -6,9 +6,13 @@
 #include "base/mem.h"
 #include "engine/discovery/peer.h"
 
+// One discovery of the job with the groups it gave. A reload moves it to the job that follows when
+// its configuration is the same.
 struct job_provider {
     struct scrape_job *job;
-    size_t number;
+    char *id;               // equal for equal configurations
+    struct gs_hmap *groups; // source -> struct job_group
+    bool spoke;             // has given its first groups
     struct sd_files *files;
     struct sd_kubernetes *kubernetes;
 };
@@ -28,10 +32,9 @@ static void group_free(void *p)
     free(g);
 }
 
-static void take_group(struct scrape_job *j, size_t provider, const struct sd_group *g)
+static void take_group(struct job_provider *p, const struct sd_group *g)
 {
-    GS_AUTO_FREE char *key = gs_format("%zu/%s", provider, g->source);
-    void *old = gs_hmap_remove_str(j->groups, key);
+    void *old = gs_hmap_remove_str(p->groups, g->source);
     if (old)
         group_free(old);
     if (!g->n_targets)
@@ -46,7 +49,7 @@ static void take_group(struct scrape_job *j, size_t provider, const struct sd_gr
         copy->n_target_labels[i] = g->n_target_labels[i];
     }
     copy->n_targets = g->n_targets;
-    gs_hmap_put_str(j->groups, key, copy);
+    gs_hmap_put_str(p->groups, g->source, copy);
 }
 
 // --- targets from groups ---
@@ -72,8 +75,6 @@ static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
 {
     if (gs_hmap_get(wanted, key_of(&spec->key)))
         return; // discovered twice
-    if (j->cfg->target_limit && gs_hmap_len(wanted) >= j->cfg->target_limit)
-        j->over_limit = true;
     struct scrape_target *t = gs_hmap_remove(j->targets, key_of(&spec->key));
     if (!t)
         t = scrape_target_new(j->loop, j->db, j->cfg, j->client, spec, &j->hooks);
@@ -105,39 +106,143 @@ static void end_all(struct gs_hmap *targets, bool end)
     gs_hmap_free(targets);
 }
 
+static void resolve_groups(struct scrape_job *j, struct gs_hmap *wanted,
+                           struct job_provider *const *providers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t pos = 0;
+        void *g;
+        while (gs_hmap_next(providers[i]->groups, &pos, NULL, &g))
+            resolve_group(j, wanted, g);
+    }
+}
+
+// As in Prometheus, too many targets fail all of them rather than some chosen by chance.
+static void apply_target_limit(struct scrape_job *j)
+{
+    size_t n = gs_hmap_len(j->targets), limit = j->cfg->target_limit, pos = 0;
+    GS_AUTO_FREE char *error = NULL;
+    void *t;
+    if (limit && n > limit)
+        error = gs_format("target_limit exceeded (number of targets: %zu, limit: %zu)", n, limit);
+    while (gs_hmap_next(j->targets, &pos, NULL, &t))
+        scrape_target_refuse(t, error);
+    if (error)
+        gs_warn("scrape", "job %s: %s", j->cfg->job_name, error);
+}
+
 static void update(struct scrape_job *j)
 {
     struct gs_hmap *wanted = gs_hmap_new(NULL);
-    size_t pos = 0;
-    void *g;
     j->n_dropped = j->n_dropped_kept = 0;
-    j->over_limit = false;
     gs_arena_clear(&j->dropped_arena);
-    while (!j->error && gs_hmap_next(j->groups, &pos, NULL, &g))
-        resolve_group(j, wanted, g);
-    if (j->over_limit) {
-        // As in Prometheus, all targets of the job fail rather than some chosen by chance.
-        gs_warn("scrape", "job %s: more than target_limit=%zu targets, none is scraped",
-                j->cfg->job_name, j->cfg->target_limit);
-        end_all(wanted, true);
-        wanted = gs_hmap_new(NULL);
+    if (!j->error) {
+        resolve_groups(j, wanted, j->providers, j->n_providers);
+        resolve_groups(j, wanted, j->leavers, j->n_leavers);
     }
     end_all(j->targets, true);
     j->targets = wanted;
+    apply_target_limit(j);
+}
+
+// --- providers ---
+
+static void provider_free(struct job_provider *p)
+{
+    if (!p)
+        return;
+    sd_files_free(p->files);
+    sd_kubernetes_free(p->kubernetes);
+    gs_hmap_free(p->groups);
+    free(p->id);
+    free(p);
+}
+
+static void forget_leavers(struct scrape_job *j)
+{
+    for (size_t i = 0; i < j->n_leavers; i++)
+        provider_free(j->leavers[i]);
+    j->n_leavers = 0;
 }
 
 static void on_groups(void *arg, const struct sd_group *groups, size_t n)
 {
     struct job_provider *p = arg;
+    struct scrape_job *j = p->job;
+    bool all_spoke = p->spoke = true;
     for (size_t i = 0; i < n; i++)
-        take_group(p->job, p->number, &groups[i]);
-    update(p->job);
+        take_group(p, &groups[i]);
+    for (size_t i = 0; i < j->n_providers; i++)
+        all_spoke = all_spoke && j->providers[i]->spoke;
+    bool last_word = all_spoke && j->n_leavers;
+    if (last_word)
+        forget_leavers(j);
+    if (n || last_word)
+        update(j);
+}
+
+static char *id_of_files(const struct engine_file_sd *f)
+{
+    struct gs_buf id = {0};
+    gs_buf_add_str(&id, "files");
+    for (size_t i = 0; i < f->n_files; i++)
+        gs_buf_addf(&id, "\n%s", f->files[i]);
+    return gs_buf_take(&id);
+}
+
+static void add_text(struct gs_buf *id, const char *text)
+{
+    gs_buf_addf(id, "\n%s", text ? text : "");
+}
+
+static char *id_of_kubernetes(const struct engine_kubernetes_sd *k)
+{
+    struct gs_buf id = {0};
+    gs_buf_addf(&id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
+    add_text(&id, k->api_server);
+    add_text(&id, k->kubeconfig_file);
+    add_text(&id, k->label_selector);
+    add_text(&id, k->field_selector);
+    for (size_t i = 0; i < k->n_namespaces; i++)
+        add_text(&id, k->namespaces[i]);
+    return gs_buf_take(&id);
+}
+
+// One that ran with this configuration, out of the list; NULL: none.
+static struct job_provider *take_provider(struct scrape_job *old, const char *id)
+{
+    for (size_t i = 0; old && i < old->n_providers; i++) {
+        struct job_provider *p = old->providers[i];
+        if (!gs_streq(p->id, id) || (!p->files && !p->kubernetes))
+            continue;
+        old->providers[i] = old->providers[--old->n_providers];
+        return p;
+    }
+    return NULL;
+}
+
+// id is taken.
+static struct job_provider *add_provider(struct scrape_job *j, struct scrape_job *old, char *id)
+{
+    struct job_provider *p = take_provider(old, id);
+    if (p) {
+        free(id);
+    } else {
+        p = gs_alloc(sizeof(*p));
+        p->id = id;
+        p->groups = gs_hmap_new(group_free);
+    }
+    p->job = j;
+    j->providers[j->n_providers++] = p;
+    return p;
 }
 
 // --- the job ---
 
 static void take_statics(struct scrape_job *j)
 {
+    struct job_provider *p = add_provider(j, NULL, gs_strdup("static"));
+    p->spoke = true;
     for (size_t i = 0; i < j->cfg->n_statics; i++) {
         const struct engine_static_group *s = &j->cfg->statics[i];
         GS_AUTO_FREE struct metrics_label *addresses =
@@ -153,7 +258,7 @@ static void take_statics(struct scrape_job *j)
         }
         GS_AUTO_FREE char *source = gs_format("static/%zu", i);
         const struct sd_group g = {source, s->labels, s->n_labels, targets, counts, s->n_targets};
-        take_group(j, SIZE_MAX, &g);
+        take_group(p, &g);
     }
 }
 
@@ -167,61 +272,82 @@ static void set_error(struct scrape_job *j, struct gs_error *err)
     gs_error_free(err);
 }
 
-static void start_discovery(struct scrape_job *j, struct sd_kubernetes_hub *hub)
+static void start_files(struct scrape_job *j, struct scrape_job *old,
+                        const struct engine_file_sd *cfg)
+{
+    struct job_provider *p = add_provider(j, old, id_of_files(cfg));
+    if (!p->files)
+        p->files = sd_files_new(j->loop, cfg, on_groups, p);
+}
+
+static void start_kubernetes(struct scrape_job *j, struct scrape_job *old,
+                             struct sd_kubernetes_hub *hub, const struct engine_kubernetes_sd *cfg)
+{
+    struct job_provider *p = add_provider(j, old, id_of_kubernetes(cfg));
+    if (p->kubernetes)
+        return;
+    struct gs_error *err = sd_kubernetes_new(hub, cfg, on_groups, p, &p->kubernetes);
+    if (!err)
+        return;
+    p->spoke = true; // the job's other discovery goes on
+    gs_err("scrape", "job %s: %s", j->cfg->job_name, gs_error_message(err));
+    gs_error_free(err);
+}
+
+static void start_providers(struct scrape_job *j, struct scrape_job *old,
+                            struct sd_kubernetes_hub *hub)
 {
     const struct engine_scrape_config *c = j->cfg;
     j->providers = gs_alloc_array(c->n_files + c->n_kubernetes + 1, sizeof(*j->providers));
-    for (size_t i = 0; i < c->n_files; i++) {
-        struct job_provider *p = &j->providers[j->n_providers];
-        *p = (struct job_provider){.job = j, .number = j->n_providers++};
-        p->files = sd_files_new(j->loop, &c->files[i], on_groups, p);
-    }
-    for (size_t i = 0; i < c->n_kubernetes; i++) {
-        struct job_provider *p = &j->providers[j->n_providers];
-        *p = (struct job_provider){.job = j, .number = j->n_providers++};
-        struct gs_error *err =
-            sd_kubernetes_new(hub, &c->kubernetes[i], on_groups, p, &p->kubernetes);
-        if (err) { // the job's other discovery goes on
-            gs_err("scrape", "job %s: %s", c->job_name, gs_error_message(err));
-            gs_error_free(err);
+    take_statics(j);
+    for (size_t i = 0; i < c->n_files; i++)
+        start_files(j, old, &c->files[i]);
+    for (size_t i = 0; i < c->n_kubernetes; i++)
+        start_kubernetes(j, old, hub, &c->kubernetes[i]);
+}
+
+static bool is_static(const struct job_provider *p)
+{
+    return !p->files && !p->kubernetes;
+}
+
+// What the old job had found by discovery that the configuration no longer has in this form. It
+// stays until the new discovery has spoken, so that targets that both find go on.
+static void take_leavers(struct scrape_job *j, struct scrape_job *old)
+{
+    bool all_spoke = true;
+    for (size_t i = 0; i < j->n_providers; i++)
+        all_spoke = all_spoke && j->providers[i]->spoke;
+    if (all_spoke)
+        return;
+    j->leavers = gs_alloc_array(old->n_providers + old->n_leavers + 1, sizeof(*j->leavers));
+    for (size_t i = 0; i < old->n_leavers; i++)
+        j->leavers[j->n_leavers++] = old->leavers[i];
+    old->n_leavers = 0;
+    for (size_t i = 0; i < old->n_providers;) {
+        struct job_provider *p = old->providers[i];
+        if (is_static(p)) {
+            i++;
+            continue;
         }
+        sd_files_free(GS_TAKE(p->files));
+        sd_kubernetes_free(GS_TAKE(p->kubernetes));
+        p->job = j;
+        j->leavers[j->n_leavers++] = p;
+        old->providers[i] = old->providers[--old->n_providers];
     }
 }
 
-// Targets of the job that this one follows; the groups too, so that nothing ends until discovery
-// has spoken again.
-static void take_over(struct scrape_job *j, struct scrape_job *old)
+// The targets of the job that this one follows, their loops going on.
+static void take_targets(struct scrape_job *j, struct scrape_job *old)
 {
-    struct gs_hmap *targets = j->targets, *groups = j->groups;
+    struct gs_hmap *targets = j->targets;
     j->targets = old->targets;
-    j->groups = old->groups;
     old->targets = targets;
-    old->groups = groups;
     size_t pos = 0;
     void *t;
     while (gs_hmap_next(j->targets, &pos, NULL, &t))
         scrape_target_reconfigure(t, j->cfg, j->client);
-}
-
-static bool same_discovery(const struct engine_scrape_config *a,
-                           const struct engine_scrape_config *b)
-{
-    return a->n_files == b->n_files && a->n_kubernetes == b->n_kubernetes;
-}
-
-static void drop_static_groups(struct scrape_job *j)
-{
-    GS_AUTO_FREE char *prefix = gs_format("%zu/", SIZE_MAX);
-    size_t pos = 0, n = 0;
-    struct gs_slice key;
-    GS_AUTO_FREE char **keys = gs_alloc_array(gs_hmap_len(j->groups) + 1, sizeof(*keys));
-    while (gs_hmap_next(j->groups, &pos, &key, NULL))
-        if (gs_slice_starts(key, prefix))
-            keys[n++] = gs_slice_dup(key);
-    for (size_t i = 0; i < n; i++) {
-        group_free(gs_hmap_remove_str(j->groups, keys[i]));
-        free(keys[i]);
-    }
 }
 
 struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_kubernetes_hub *hub,
@@ -233,16 +359,14 @@ struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_ku
     j->db = db;
     j->cfg = cfg;
     j->hooks = *hooks;
-    j->groups = gs_hmap_new(group_free);
     j->targets = gs_hmap_new(NULL);
     set_error(j, engine_peer_client(loop, "", &cfg->http, &j->client));
-    if (old && !j->error && same_discovery(cfg, old->cfg)) {
-        take_over(j, old);
-        drop_static_groups(j);
-    }
-    take_statics(j);
+    start_providers(j, old, hub);
+    if (old)
+        take_leavers(j, old);
+    if (old && !j->error)
+        take_targets(j, old);
     update(j);
-    start_discovery(j, hub);
     return j;
 }
 
@@ -250,13 +374,12 @@ void scrape_job_free(struct scrape_job *j, bool end)
 {
     if (!j)
         return;
-    for (size_t i = 0; i < j->n_providers; i++) {
-        sd_files_free(j->providers[i].files);
-        sd_kubernetes_free(j->providers[i].kubernetes);
-    }
+    for (size_t i = 0; i < j->n_providers; i++)
+        provider_free(j->providers[i]);
     free(j->providers);
+    forget_leavers(j);
+    free(j->leavers);
     end_all(j->targets, end);
-    gs_hmap_free(j->groups);
     if (j->client)
         http_client_free(j->client);
     gs_arena_finish(&j->dropped_arena);

@@ -14,14 +14,15 @@ struct scrape_job {
     struct http_client *client;
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct target_hooks hooks;
-    struct job_provider *providers;
+    struct job_provider **providers;
     size_t n_providers;
-    struct gs_hmap *groups;  // provider and source -> struct job_group
+    // Discovery of the configuration before, ended: its groups count until the new one has spoken.
+    struct job_provider **leavers;
+    size_t n_leavers;
     struct gs_hmap *targets; // 8 bytes of the key -> struct scrape_target
     struct gs_arena dropped_arena;
     struct target_spec *dropped; // up to JOB_MAX_DROPPED
     size_t n_dropped, n_dropped_kept, dropped_cap;
-    bool over_limit; // target_limit
 };
 
 // hub NULL: no kubernetes_sd.

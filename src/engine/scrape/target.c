@@ -20,7 +20,7 @@ struct scrape_target {
     struct gs_arena request; // headers of the scrape under way
     int64_t started_ns, started_ms;
     struct target_state state;
-    char *error;
+    char *error, *refused;
 };
 
 static void finish_scrape(struct scrape_target *t, struct gs_error *err)
@@ -121,7 +121,8 @@ static void on_timer(uv_timer_t *timer)
     // A clock that was set back does not stop the target: its time goes on by the interval.
     t->started_ms = now > t->state.last_ms ? now : t->state.last_ms + 1;
     t->started_ns = gs_mono_ns();
-    struct gs_error *err = t->spec.error ? gs_error_new(GS_EINVAL, "%s", t->spec.error) : NULL;
+    const char *wrong = t->spec.error ? t->spec.error : t->refused;
+    struct gs_error *err = wrong ? gs_error_new(GS_EINVAL, "%s", wrong) : NULL;
     if (!err)
         err = send_request(t);
     if (!err)
@@ -175,6 +176,12 @@ void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scra
     scrape_ingest_reconfigure(t->ingest, cfg);
 }
 
+void scrape_target_refuse(struct scrape_target *t, const char *why)
+{
+    free(t->refused);
+    t->refused = gs_strdup(why);
+}
+
 static void free_target(uv_handle_t *h)
 {
     struct scrape_target *t = h->data;
@@ -194,6 +201,7 @@ void scrape_target_free(struct scrape_target *t, bool end)
     }
     scrape_ingest_free(t->ingest);
     free(t->error);
+    free(t->refused);
     uv_close((uv_handle_t *)&t->timer, free_target);
 }
 

@@ -49,6 +49,8 @@ struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
 // The same target under a new configuration.
 void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scrape_config *cfg,
                                struct http_client *client);
+// Scrapes fail with this text, nothing is sent; NULL: they go on.
+void scrape_target_refuse(struct scrape_target *t, const char *why);
 // end: its series end with staleness markers. The memory goes when the loop has closed its timer.
 void scrape_target_free(struct scrape_target *t, bool end);
 const struct target_spec *scrape_target_spec(const struct scrape_target *t);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
+#define MAX_REDIRECTS 10L // as Go's client
 
 static const struct curl_lib *curl; // there as soon as there is a client
 
@@ -30,9 +31,9 @@ struct curl_client {
     struct http_client base;
     uv_loop_t *loop;
     CURLM *multi;
-    char *base_url, *unix_socket, *authorization, *user_agent;
+    char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
     struct pem_file ca, cert, key;
-    bool insecure;
+    bool insecure, follow_redirects;
     long connect_timeout_ms;
     uv_timer_t timer;      // libcurl's next timeout
     uv_idle_t again;       // libcurl or a failed operation has something to say in the next turn
@@ -46,7 +47,7 @@ struct curl_op {
     struct http_op base;
     TAILQ_ENTRY(curl_op) all, queue;
     CURL *easy;
-    struct curl_slist *headers;
+    struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
     void *arg;
     struct gs_error *failed; // found out while sending
@@ -85,6 +86,7 @@ static void free_op(struct curl_op *op)
     if (op->easy)
         curl->easy_cleanup(op->easy);
     curl->slist_free_all(op->headers);
+    curl->slist_free_all(op->connect_to);
     gs_buf_finish(&op->inbox);
     gs_buf_finish(&op->body);
     gs_error_free(op->failed);
@@ -355,6 +357,44 @@ static void set_method(struct curl_op *op, const char *method, struct gs_slice b
     curl->easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
+static void set_proxy(struct curl_op *op, const char *url)
+{
+    struct curl_client *c = client_of(op);
+    if (c->proxy) {
+        curl->easy_setopt(op->easy, CURLOPT_PROXY, c->proxy);
+        curl->easy_setopt(op->easy, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : "");
+    } else if (c->unix_socket || is_loopback_url(url)) {
+        curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
+    }
+}
+
+// libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
+// Host header stay.
+static void set_server_name(struct curl_op *op, const char *url)
+{
+    const char *name = client_of(op)->server_name;
+    char *host = NULL, *port = NULL, *explicit_port = NULL, *renamed = NULL;
+    CURLU *u = name && gs_starts(url, "https:") ? curl->url() : NULL;
+    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+        curl->url_set(u, CURLUPART_HOST, name, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_URL, &renamed, 0) == CURLUE_OK) {
+        (void)curl->url_get(u, CURLUPART_PORT, &explicit_port, 0);
+        GS_AUTO_FREE char *to = gs_format("%s:%s:%s:%s", name, port, host, port);
+        GS_AUTO_FREE char *header = gs_format("Host: %s%s%s", host, explicit_port ? ":" : "",
+                                              explicit_port ? explicit_port : "");
+        op->connect_to = curl->slist_append(NULL, to);
+        op->headers = curl->slist_append(op->headers, header);
+        curl->easy_setopt(op->easy, CURLOPT_CONNECT_TO, op->connect_to);
+        curl->easy_setopt(op->easy, CURLOPT_URL, renamed);
+    }
+    char *parts[] = {host, port, explicit_port, renamed};
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
+        curl->free(parts[i]);
+    curl->url_cleanup(u);
+}
+
 static void set_peer(struct curl_op *op, const char *url)
 {
     struct curl_client *c = client_of(op);
@@ -362,12 +402,14 @@ static void set_peer(struct curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
     curl->easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(op->easy, CURLOPT_MAXREDIRS, MAX_REDIRECTS);
+    curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     if (c->unix_socket)
         curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
-    if (c->unix_socket || is_loopback_url(url))
-        curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
+    set_proxy(op, url);
+    set_server_name(op, url);
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
     if (c->ca.fd >= 0) {
@@ -402,6 +444,8 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
     set_peer(op, url);
     set_method(op, method, call->body);
+    if (c->follow_redirects && strcmp(method, "GET") == 0) // a POST could lose its body on the way
+        curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
     struct gs_error *err = add_headers(op, call);
     if (err)
         return gs_error_wrap(err, "%s", op->name);
@@ -450,7 +494,8 @@ static void free_client(struct curl_client *c)
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
         if (files[i]->fd >= 0)
             close(files[i]->fd);
-    char *strings[] = {c->base_url, c->unix_socket, c->authorization, c->user_agent};
+    char *strings[] = {c->base_url,    c->unix_socket, c->authorization, c->user_agent,
+                       c->server_name, c->proxy,       c->no_proxy};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
     free(c);
@@ -524,7 +569,11 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->unix_socket = gs_strdup(cfg->unix_socket);
     c->authorization = cfg->bearer_token ? gs_format("Bearer %s", cfg->bearer_token) : NULL;
     c->user_agent = gs_strdup(cfg->user_agent);
+    c->server_name = gs_strdup(cfg->server_name);
+    c->proxy = gs_strdup(cfg->proxy);
+    c->no_proxy = gs_strdup(cfg->no_proxy);
     c->insecure = cfg->insecure;
+    c->follow_redirects = cfg->follow_redirects;
     c->connect_timeout_ms =
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
     TAILQ_INIT(&c->ops);

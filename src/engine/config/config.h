@@ -26,8 +26,8 @@ struct engine_http {
     const char *ca_file, *cert_file, *key_file, *server_name;
     struct engine_secret_file_or_text ca, cert, key;
     bool insecure_skip_verify;
-    const char *proxy_url;
-    bool follow_redirects, enable_http2;
+    const char *proxy_url, *no_proxy;
+    bool proxy_from_environment, follow_redirects, enable_http2;
 };
 
 enum engine_relabel_action {

@@ -37,11 +37,19 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
         err = read_pem(http->key_file, &http->key, &key);
     if (err)
         return err;
+    // Prometheus leaves the environment's proxy alone unless it is told otherwise.
+    const char *proxy = http->proxy_url                ? http->proxy_url
+                        : http->proxy_from_environment ? NULL
+                                                       : "";
     struct http_client_config cfg = {.base_url = base,
                                      .ca_pem = ca,
                                      .cert_pem = cert,
                                      .key_pem = key,
                                      .insecure = http->insecure_skip_verify,
+                                     .server_name = http->server_name,
+                                     .proxy = proxy,
+                                     .no_proxy = http->no_proxy,
+                                     .follow_redirects = http->follow_redirects,
                                      .user_agent = "gpuscale/" GPUSCALE_VERSION};
     return http_client_new_curl(loop, &cfg, ret);
 }

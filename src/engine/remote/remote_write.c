@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "codec/base64.h"
 #include "engine/config/relabel.h"
+#include "engine/discovery/peer.h"
 #include "engine/remote/encode.h"
 #include "metrics/write.h"
 #include "net/http_client.h"
@@ -283,36 +284,6 @@ static struct gs_error *authorization(const struct engine_http *h, char **ret)
     return err;
 }
 
-static struct gs_error *connect_client(struct remote_write *w)
-{
-    const struct engine_http *h = &w->cfg->http;
-    struct engine_secret_file_or_text ca = h->ca, cert = h->cert;
-    if (h->ca_file)
-        ca.file = h->ca_file;
-    if (h->cert_file)
-        cert.file = h->cert_file;
-    struct engine_secret_file_or_text key = h->key;
-    if (h->key_file)
-        key.file = h->key_file;
-    GS_AUTO_FREE char *ca_pem = NULL;
-    GS_AUTO_FREE char *cert_pem = NULL;
-    GS_AUTO_FREE char *key_pem = NULL;
-    struct gs_error *err = read_secret(&ca, &ca_pem);
-    if (!err)
-        err = read_secret(&cert, &cert_pem);
-    if (!err)
-        err = read_secret(&key, &key_pem);
-    if (err)
-        return err;
-    struct http_client_config cfg = {.base_url = w->cfg->url,
-                                     .ca_pem = ca_pem,
-                                     .cert_pem = cert_pem,
-                                     .key_pem = key_pem,
-                                     .insecure = h->insecure_skip_verify,
-                                     .user_agent = "gpuscale/" GPUSCALE_VERSION};
-    return http_client_new_curl(w->loop, &cfg, &w->client);
-}
-
 static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
 {
     gs_warn("remote_write", "%s: %s; trying again", w->cfg->url, why);
@@ -387,7 +358,8 @@ static void post(struct remote_write *w, char *authorization_value)
 static void send_batch(struct remote_write *w)
 {
     GS_AUTO_FREE char *value = NULL;
-    struct gs_error *err = w->client ? NULL : connect_client(w);
+    struct gs_error *err =
+        w->client ? NULL : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, &w->client);
     if (!err)
         err = authorization(&w->cfg->http, &value);
     if (err) {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP settings of a configuration as a server sees them: redirects, proxies, the TLS name.
+#include "engine/discovery/peer.h"
+
+#include "../kube/loop.h"
+#include "base/mem.h"
+#include "net/http_server.h"
+#include "net/tls.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_server *server;
+    struct gs_buf seen; // "Host path" of each request
+    bool done;
+    int status;
+    char *error;
+};
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    gs_buf_addf(&f->seen, "%s %s;", http_header(x, "Host"), http_path(x));
+    if (strcmp(http_path(x), "/old") == 0) {
+        http_add_header(x, "Location", "/new");
+        http_reply(x, 302, "text/plain", GS_SLICE(""));
+        return;
+    }
+    http_reply(x, 200, "text/plain", GS_SLICE("ok"));
+}
+
+static void setup(struct fixture *f, const struct tls_pair *tls)
+{
+    *f = (struct fixture){0};
+    uv_loop_init(&f->loop);
+    const struct http_server_config cfg = {.address = "127.0.0.1",
+                                           .cert_pem = tls ? tls->cert_pem : NULL,
+                                           .key_pem = tls ? tls->key_pem : NULL};
+    assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
+}
+
+static void finish(struct fixture *f)
+{
+    http_server_stop(f->server);
+    loop_finish(&f->loop);
+    gs_buf_finish(&f->seen);
+    free(f->error);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct fixture *f = arg;
+    f->status = answer->status;
+    free(f->error);
+    f->error = err ? gs_strdup(gs_error_message(err)) : NULL;
+    gs_error_free(err);
+    f->done = true;
+}
+
+static void get(struct fixture *f, const struct engine_http *http, const char *method,
+                const char *url)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    struct http_client *client;
+    assert_ok(engine_peer_client(&f->loop, "", http, &client));
+    const struct http_call call = {.path = url, .method = method, .timeout_ms = 5000};
+    f->done = false;
+    f->seen.len = 0;
+    http_send(client, &call, &callbacks, f);
+    loop_until(&f->loop, f->done);
+    http_client_free(client);
+    gs_buf_add_char(&f->seen, '\0');
+}
+
+static void redirects_are_followed_when_they_may(void **state)
+{
+    struct fixture f;
+    setup(&f, NULL);
+    GS_AUTO_FREE char *url = gs_format("http://127.0.0.1:%d/old", http_server_port(f.server));
+    get(&f, &(struct engine_http){.follow_redirects = true}, "GET", url);
+    assert_int_equal(f.status, 200);
+    assert_non_null(strstr(f.seen.data, "/new"));
+    get(&f, &(struct engine_http){.follow_redirects = false}, "GET", url);
+    assert_int_equal(f.status, 302);
+    assert_null(strstr(f.seen.data, "/new"));
+    get(&f, &(struct engine_http){.follow_redirects = true}, "POST", url);
+    assert_int_equal(f.status, 302);
+    finish(&f);
+    (void)state;
+}
+
+static void a_proxy_is_asked_for_the_whole_url(void **state)
+{
+    struct fixture f;
+    setup(&f, NULL);
+    GS_AUTO_FREE char *proxy = gs_format("http://127.0.0.1:%d", http_server_port(f.server));
+    get(&f, &(struct engine_http){.proxy_url = proxy}, "GET", "http://gpu.example:9400/m");
+    assert_null(f.error);
+    assert_non_null(strstr(f.seen.data, "gpu.example:9400 "));
+    // Loopback, too, which the environment's proxy would not be asked for.
+    get(&f, &(struct engine_http){.proxy_url = proxy}, "GET", "http://127.0.0.1:1/m");
+    assert_null(f.error);
+    get(&f, &(struct engine_http){.proxy_url = proxy, .no_proxy = "127.0.0.1"}, "GET",
+        "http://127.0.0.1:1/m");
+    assert_non_null(f.error);
+    // The environment's is asked only on request.
+    assert_int_equal(setenv("http_proxy", proxy, 1), 0);
+    get(&f, &(struct engine_http){0}, "GET", "http://gpu.invalid/m");
+    assert_non_null(f.error);
+    get(&f, &(struct engine_http){.proxy_from_environment = true}, "GET", "http://gpu.invalid/m");
+    assert_null(f.error);
+    assert_int_equal(unsetenv("http_proxy"), 0);
+    finish(&f);
+    (void)state;
+}
+
+static void the_certificate_is_checked_for_server_name(void **state)
+{
+    struct fixture f;
+    struct tls_pair ca = {0}, pair = {0};
+    const char *dns[] = {"gpu.example"};
+    const struct tls_leaf leaf = {
+        .common_name = "gpu", .dns_names = dns, .n_dns_names = 1, .server = 1, .days = 2};
+    assert_ok(tls_make_ca("ca", 2, &ca));
+    assert_ok(tls_make_leaf(&ca, &leaf, &pair));
+    setup(&f, &pair);
+    GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d/m", http_server_port(f.server));
+    GS_AUTO_FREE char *expected = gs_format("127.0.0.1:%d ", http_server_port(f.server));
+    struct engine_http http = {.ca.text = ca.cert_pem};
+    get(&f, &http, "GET", url);
+    assert_non_null(f.error);
+    http.server_name = "gpu.example";
+    get(&f, &http, "GET", url);
+    assert_null(f.error);
+    assert_int_equal(f.status, 200);
+    assert_non_null(strstr(f.seen.data, expected));
+    http.server_name = "other.example";
+    get(&f, &http, "GET", url);
+    assert_non_null(f.error);
+    finish(&f);
+    tls_pair_finish(&pair);
+    tls_pair_finish(&ca);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(redirects_are_followed_when_they_may),
+        cmocka_unit_test(a_proxy_is_asked_for_the_whole_url),
+        cmocka_unit_test(the_certificate_is_checked_for_server_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -22,6 +22,7 @@ struct http_client_config {
     const char *bearer_token;
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
+    unsigned idle_connections;   // kept for the next call; 0: 32
 };
 
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,

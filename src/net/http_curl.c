@@ -539,7 +539,7 @@ static struct gs_error *keep_pems(struct curl_client *c, const struct http_clien
     return err;
 }
 
-static CURLM *make_multi(struct curl_client *c)
+static CURLM *make_multi(struct curl_client *c, unsigned idle)
 {
     CURLM *multi = curl->multi_init();
     if (!multi)
@@ -548,7 +548,7 @@ static CURLM *make_multi(struct curl_client *c)
     curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
     curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
     curl->multi_setopt(multi, CURLMOPT_TIMERDATA, c);
-    curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+    curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, idle ? (long)idle : (long)IDLE_CONNECTIONS);
     return multi;
 }
 
@@ -579,7 +579,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     TAILQ_INIT(&c->ops);
     TAILQ_INIT(&c->news);
     err = keep_pems(c, cfg);
-    if (!err && !(c->multi = make_multi(c)))
+    if (!err && !(c->multi = make_multi(c, cfg->idle_connections)))
         err = gs_error_new(GS_EIO, "libcurl does not start");
     if (err) {
         free_client(c);

@@ -88,6 +88,12 @@ static void read_remote_writes(struct config_reader *r, const json_t *value, voi
     struct engine_config *c = out;
     config_read_list(r, value, sizeof(*c->remote_writes), config_read_remote_write,
                      &c->remote_writes, &c->n_remote_writes);
+    for (size_t i = 1; i < c->n_remote_writes && !r->err; i++)
+        for (size_t k = 0; k < i && c->remote_writes[i].name; k++)
+            if (gs_streq(c->remote_writes[i].name, c->remote_writes[k].name))
+                config_fail(r, json_array_get(value, i),
+                            "found multiple remote write configs with job name \"%s\"",
+                            c->remote_writes[i].name);
 }
 
 static void read_scrapes(struct config_reader *r, const json_t *value, void *out)

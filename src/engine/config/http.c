@@ -2,6 +2,8 @@
 // How peers are reached: basic_auth, authorization, bearer tokens, tls_config.
 #include "engine/config/reader.h"
 
+#include <strings.h>
+
 #define AT(member) offsetof(struct engine_http, member)
 
 static void read_basic_auth(struct config_reader *r, const json_t *value, void *out)
@@ -22,6 +24,15 @@ static void read_basic_auth(struct config_reader *r, const json_t *value, void *
                     "at most one of basic_auth password & password_file must be configured");
 }
 
+static void check_one_auth(struct config_reader *r, const json_t *value,
+                           const struct engine_http *h)
+{
+    if (h->auth_type)
+        config_fail(r, value,
+                    "at most one of authorization, bearer_token & bearer_token_file must be "
+                    "configured");
+}
+
 static void read_authorization(struct config_reader *r, const json_t *value, void *out)
 {
     static const struct config_field fields[] = {
@@ -31,8 +42,12 @@ static void read_authorization(struct config_reader *r, const json_t *value, voi
         {0},
     };
     struct engine_http *h = out;
+    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     config_read(r, value, fields, "authorization", h);
+    if (h->auth_type && strcasecmp(h->auth_type, "basic") == 0)
+        config_fail(r, value,
+                    "authorization type cannot be set to \"basic\", use \"basic_auth\" instead");
     if (h->auth_credentials.text && h->auth_credentials.file)
         config_fail(r, value,
                     "at most one of authorization credentials & credentials_file must be "
@@ -42,6 +57,7 @@ static void read_authorization(struct config_reader *r, const json_t *value, voi
 static void read_bearer_token(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_http *h = out;
+    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     h->auth_credentials.text = config_text(r, value);
 }
@@ -49,6 +65,7 @@ static void read_bearer_token(struct config_reader *r, const json_t *value, void
 static void read_bearer_token_file(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_http *h = out;
+    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     h->auth_credentials.file = config_path(r, config_text(r, value));
 }

@@ -110,9 +110,10 @@ static size_t read_bytes(struct config_reader *r, const json_t *value)
                  {"GB", 1 << 30},
                  {"MB", 1 << 20},
                  {"KB", 1 << 10},
-                 {"B", 1},
-                 {"", 1}};
+                 {"B", 1}};
     struct gs_slice text = gs_slice_of(config_text(r, value));
+    if (gs_slice_eq_str(text, "0"))
+        return 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(units); i++) {
         size_t len = strlen(units[i].suffix);
         if (!gs_slice_ends(text, units[i].suffix))

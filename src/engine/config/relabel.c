@@ -2,6 +2,7 @@
 #include "engine/config/relabel.h"
 
 #include "base/mem.h"
+#include "codec/utf8.h"
 
 #include <gnutls/crypto.h>
 
@@ -92,16 +93,10 @@ static void join_sources(const struct engine_relabel *r, const struct engine_lab
     }
 }
 
-// A name as relabelling may write it: ${1} in a target was replaced already.
+// As in Prometheus 3: any UTF-8.
 static bool is_label_name(struct gs_slice s)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-              (i && c >= '0' && c <= '9')))
-            return false;
-    }
-    return s.len > 0;
+    return s.len && gs_utf8_valid_prefix(s) == s.len;
 }
 
 static void replace(const struct engine_relabel *r, struct engine_label_builder *b,

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#include <strings.h>
+
 #define LIST(type, member, item)                                                                   \
     static void read_##member(struct config_reader *r, const json_t *value, void *out)             \
     {                                                                                              \
@@ -125,13 +127,22 @@ static void read_am_kubernetes(struct config_reader *r, const json_t *value, voi
                      &c->n_kubernetes);
 }
 
+static void read_api_version(struct config_reader *r, const json_t *value, void *out)
+{
+    (void)out;
+    const char *text = config_text(r, value);
+    if (!gs_streq(text, "v2"))
+        config_fail(r, value, "expected Alertmanager api version to be one of [v2] but got %s",
+                    text);
+}
+
 void config_read_alertmanager(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
         {"scheme", FIELD_TEXT, AT(scheme), NULL},
         {"path_prefix", FIELD_TEXT, AT(path_prefix), NULL},
         {"timeout", FIELD_MS, AT(timeout_ms), NULL},
-        {"api_version", FIELD_UNUSED, 0, NULL},
+        {"api_version", FIELD_READ, 0, read_api_version},
         {"static_configs", FIELD_READ, 0, read_am_statics},
         {"file_sd_configs", FIELD_READ, 0, read_am_files},
         {"kubernetes_sd_configs", FIELD_READ, 0, read_am_kubernetes},
@@ -152,10 +163,40 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
 
 #define AT(member) offsetof(struct engine_remote_write_config, member)
 
+static const char *const reserved_headers[] = {
+    "host",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "user-agent",
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "www-authenticate",
+    "accept-encoding",
+    "x-prometheus-remote-write-version",
+    "x-prometheus-remote-read-version",
+    "x-amz-date",
+    "x-amz-security-token",
+    "x-amz-content-sha256",
+};
+
 static void read_headers(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_remote_write_config *c = out;
     config_labels(r, value, &c->headers, &c->n_headers);
+    const char *key;
+    json_t *text;
+    json_object_foreach ((json_t *)value, key, text) {
+        if (strcasecmp(key, "authorization") == 0)
+            config_fail(r, text,
+                        "authorization header must be changed via the basic_auth or authorization "
+                        "parameter");
+        for (size_t i = 0; i < GS_ARRAY_LEN(reserved_headers); i++)
+            if (strcasecmp(key, reserved_headers[i]) == 0)
+                config_fail(r, text, "%s is a reserved header. It must not be changed", key);
+    }
 }
 
 static void read_queue(struct config_reader *r, const json_t *value, void *out)

@@ -3,6 +3,7 @@
 #include "engine/config/reader.h"
 
 #include "base/mem.h"
+#include "codec/utf8.h"
 #include <strings.h>
 
 // --- static and file ---
@@ -31,6 +32,8 @@ void config_read_statics(struct config_reader *r, const json_t *item, void *out)
         {0},
     };
     config_read(r, item, fields, "static_configs", out);
+    if (json_is_null(item))
+        config_fail(r, item, "empty or null section in static_configs");
 }
 
 static void read_files(struct config_reader *r, const json_t *value, void *out)
@@ -63,17 +66,18 @@ void config_read_file_sd(struct config_reader *r, const json_t *item, void *out)
 
 // --- kubernetes ---
 
+static const char *const role_names[] = {[SD_NODE] = "node",
+                                         [SD_POD] = "pod",
+                                         [SD_SERVICE] = "service",
+                                         [SD_ENDPOINTS] = "endpoints",
+                                         [SD_ENDPOINTSLICE] = "endpointslice",
+                                         [SD_INGRESS] = "ingress"};
+
 static void read_role(struct config_reader *r, const json_t *value, void *out)
 {
-    static const char *const names[] = {[SD_NODE] = "node",
-                                        [SD_POD] = "pod",
-                                        [SD_SERVICE] = "service",
-                                        [SD_ENDPOINTS] = "endpoints",
-                                        [SD_ENDPOINTSLICE] = "endpointslice",
-                                        [SD_INGRESS] = "ingress"};
     const char *text = config_text(r, value);
-    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        if (gs_streq(text, names[i])) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(role_names); i++) {
+        if (gs_streq(text, role_names[i])) {
             *(enum engine_sd_role *)out = (enum engine_sd_role)i;
             return;
         }
@@ -123,6 +127,68 @@ static void read_attach(struct config_reader *r, const json_t *value, void *out)
     config_read(r, value, fields, "attach_metadata", out);
 }
 
+// The roles whose selectors a role may have: its objects', and what endpoints lead to.
+static bool takes_selector(enum engine_sd_role role, enum engine_sd_role of)
+{
+    bool endpoints = role == SD_ENDPOINTS || role == SD_ENDPOINTSLICE;
+    return role == of || (endpoints && (of == SD_POD || of == SD_SERVICE));
+}
+
+static void take_selectors(struct config_reader *r, const json_t *list,
+                           struct engine_kubernetes_sd *k)
+{
+    struct selector *s;
+    size_t n;
+    unsigned seen = 0;
+    config_read_list(r, list, sizeof(*s), read_selector, &s, &n);
+    for (size_t i = 0; i < n && !r->err; i++) {
+        const json_t *at = json_array_get(list, i);
+        if (seen & 1U << s[i].role)
+            config_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
+        else if (!takes_selector(k->role, s[i].role))
+            config_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
+                        takes_selector(k->role, SD_POD) && k->role != SD_POD ? "pod, service, "
+                                                                             : "",
+                        role_names[k->role]);
+        seen |= 1U << s[i].role;
+        if (s[i].role == k->role) {
+            k->label_selector = s[i].label;
+            k->field_selector = s[i].field;
+        }
+    }
+}
+
+// Settings of HTTP that a kubernetes_sd_config has none of.
+static bool has_http_settings(const json_t *item)
+{
+    for (const struct config_field *f = config_http_fields; f->name; f++)
+        if (json_object_get(item, f->name))
+            return true;
+    return false;
+}
+
+static void check_kubernetes(struct config_reader *r, const json_t *item,
+                             const struct engine_kubernetes_sd *k)
+{
+    bool api = k->api_server && *k->api_server, file = k->kubeconfig_file && *k->kubeconfig_file;
+    if (!json_object_get(item, "role"))
+        config_fail(r, item,
+                    "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
+    if (api && file)
+        config_fail(r, item, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
+    if (file && has_http_settings(item))
+        config_fail(r, item,
+                    "cannot use a custom HTTP client configuration together with "
+                    "'kubeconfig_file'");
+    if (!api && has_http_settings(item))
+        config_fail(r, item,
+                    "to use custom HTTP client configuration please provide the 'api_server' URL "
+                    "explicitly");
+    if ((api || file) && k->own_namespace)
+        config_fail(r, item, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
+                    api ? "api_server" : "kubeconfig_file");
+}
+
 void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
@@ -137,19 +203,8 @@ void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void
     };
     struct engine_kubernetes_sd *k = out;
     config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
-    if (!json_object_get(item, "role"))
-        config_fail(r, item,
-                    "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
-    struct selector *selectors;
-    size_t n;
-    config_read_list(r, json_object_get(item, "selectors"), sizeof(*selectors), read_selector,
-                     &selectors, &n);
-    for (size_t i = 0; i < n && !r->err; i++) {
-        if (selectors[i].role != k->role)
-            continue;
-        k->label_selector = selectors[i].label;
-        k->field_selector = selectors[i].field;
-    }
+    check_kubernetes(r, item, k);
+    take_selectors(r, json_object_get(item, "selectors"), k);
 }
 
 // --- relabelling ---
@@ -160,19 +215,20 @@ static void read_sources(struct config_reader *r, const json_t *value, void *out
     config_texts(r, value, &l->source_labels, &l->n_source_labels);
 }
 
+static const char *const action_names[] = {
+    [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",
+    [RELABEL_DROP] = "drop",           [RELABEL_KEEPEQUAL] = "keepequal",
+    [RELABEL_DROPEQUAL] = "dropequal", [RELABEL_HASHMOD] = "hashmod",
+    [RELABEL_LABELMAP] = "labelmap",   [RELABEL_LABELDROP] = "labeldrop",
+    [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LOWERCASE] = "lowercase",
+    [RELABEL_UPPERCASE] = "uppercase",
+};
+
 static void read_action(struct config_reader *r, const json_t *value, void *out)
 {
-    static const char *const names[] = {
-        [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",
-        [RELABEL_DROP] = "drop",           [RELABEL_KEEPEQUAL] = "keepequal",
-        [RELABEL_DROPEQUAL] = "dropequal", [RELABEL_HASHMOD] = "hashmod",
-        [RELABEL_LABELMAP] = "labelmap",   [RELABEL_LABELDROP] = "labeldrop",
-        [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LOWERCASE] = "lowercase",
-        [RELABEL_UPPERCASE] = "uppercase",
-    };
     const char *text = config_text(r, value);
-    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        if (strcasecmp(text, names[i]) == 0) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(action_names); i++) {
+        if (strcasecmp(text, action_names[i]) == 0) {
             *(enum engine_relabel_action *)out = (enum engine_relabel_action)i;
             return;
         }
@@ -193,16 +249,65 @@ static void compile(struct config_reader *r, const json_t *at, const char *patte
     r->regexes[r->n_regexes++] = *ret;
 }
 
+static bool is_valid_name(const char *s)
+{
+    struct gs_slice name = gs_slice_of(s);
+    return name.len && gs_utf8_valid_prefix(name) == name.len;
+}
+
+// Other keys than these: Prometheus takes them for a misunderstanding.
+static bool has_only(const json_t *item, const char *const *allowed)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)item, key, value) {
+        const char *const *a = allowed;
+        while (*a && !gs_streq(key, *a))
+            a++;
+        if (!*a && !json_is_null(value))
+            return false;
+    }
+    return true;
+}
+
+static void check_keys(struct config_reader *r, const json_t *item, const struct engine_relabel *l,
+                       const char *action)
+{
+    static const char *const compare[] = {"action", "source_labels", "target_label", NULL};
+    static const char *const names[] = {"action", "regex", NULL};
+    bool changes_case = l->action == RELABEL_LOWERCASE || l->action == RELABEL_UPPERCASE;
+    if (changes_case && !gs_streq(l->replacement, "$1"))
+        config_fail(r, item, "'replacement' can not be set for %s action", action);
+    if ((l->action == RELABEL_KEEPEQUAL || l->action == RELABEL_DROPEQUAL) &&
+        !has_only(item, compare))
+        config_fail(r, item,
+                    "%s action requires only 'source_labels' and `target_label`, and no other "
+                    "fields",
+                    action);
+    if ((l->action == RELABEL_LABELDROP || l->action == RELABEL_LABELKEEP) &&
+        !has_only(item, names))
+        config_fail(r, item, "%s action requires only 'regex', and no other fields", action);
+}
+
 static void check_relabel(struct config_reader *r, const json_t *item,
                           const struct engine_relabel *l)
 {
+    const char *action = action_names[l->action];
     bool needs_target = l->action == RELABEL_HASHMOD || l->action == RELABEL_LOWERCASE ||
                         l->action == RELABEL_UPPERCASE || l->action == RELABEL_KEEPEQUAL ||
                         l->action == RELABEL_DROPEQUAL || l->action == RELABEL_REPLACE;
     if (l->action == RELABEL_HASHMOD && !l->modulus)
         config_fail(r, item, "relabel configuration for hashmod requires non-zero modulus");
     if (needs_target && !*l->target_label)
-        config_fail(r, item, "relabel configuration for this action requires 'target_label' value");
+        config_fail(r, item, "relabel configuration for %s action requires 'target_label' value",
+                    action);
+    if (needs_target && !is_valid_name(l->target_label))
+        config_fail(r, item, "\"%s\" is invalid 'target_label' for %s action", l->target_label,
+                    action);
+    if (l->action == RELABEL_LABELMAP && !is_valid_name(l->replacement))
+        config_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
+                    action);
+    check_keys(r, item, l, action);
 }
 
 static void read_relabel(struct config_reader *r, const json_t *item, void *out)

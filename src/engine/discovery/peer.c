@@ -5,7 +5,9 @@
 #include "base/mem.h"
 #include "codec/base64.h"
 
-#define MAX_SECRET ((size_t)1024 * 1024)
+// One for each target of a job: a connection a scrape would cost more than the scrape.
+#define IDLE_CONNECTIONS 16384
+#define MAX_SECRET       ((size_t)1024 * 1024)
 
 static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, struct gs_buf *ret)
 {
@@ -50,6 +52,7 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
                                      .proxy = proxy,
                                      .no_proxy = http->no_proxy,
                                      .follow_redirects = http->follow_redirects,
+                                     .idle_connections = IDLE_CONNECTIONS,
                                      .user_agent = "gpuscale/" GPUSCALE_VERSION};
     return http_client_new_curl(loop, &cfg, ret);
 }

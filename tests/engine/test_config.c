@@ -115,6 +115,29 @@ static void secrets_are_not_shown(void **state)
     (void)state;
 }
 
+static void limits_of_global_are_those_of_jobs_without(void **state)
+{
+    struct engine_config *c =
+        read_config("scrape_configs: [{job_name: a, sample_limit: 5}, {job_name: b}]\n"
+                    "global: {sample_limit: 7, body_size_limit: 1MB, label_limit: 3}\n");
+    assert_int_equal(c->scrapes[0].sample_limit, 5);
+    assert_int_equal(c->scrapes[1].sample_limit, 7);
+    assert_int_equal(c->scrapes[0].body_size_limit, 1 << 20);
+    assert_int_equal(c->scrapes[1].label_limit, 3);
+    assert_int_equal(c->n_ignored, 0);
+    engine_config_free(c);
+    (void)state;
+}
+
+#define RELABEL(rule, error)                                                                       \
+    {                                                                                              \
+        "scrape_configs: [{job_name: a, relabel_configs: [" rule "]}]\n", error                    \
+    }
+#define KUBERNETES(sd, error)                                                                      \
+    {                                                                                              \
+        "scrape_configs: [{job_name: a, kubernetes_sd_configs: [{" sd "}]}]\n", error              \
+    }
+
 static void mistakes_are_told_with_their_place(void **state)
 {
     static const char *const cases[][2] = {
@@ -139,6 +162,32 @@ static void mistakes_are_told_with_their_place(void **state)
         {"scrape_configs: {a: b}\n", "expected a list"},
         {"remote_write: [{}]\n", "url for remote_write is empty"},
         {"- a\n", "must be a mapping"},
+        {"scrape_configs: [{job_name: a, body_size_limit: 100}]\n", "is not a size"},
+        {"scrape_configs: [{job_name: a, static_configs: [null]}]\n", "empty or null section"},
+        {"scrape_configs: [{job_name: a, bearer_token: x, bearer_token_file: y}]\n",
+         "at most one of authorization, bearer_token"},
+        {"scrape_configs: [{job_name: a, authorization: {type: Basic}}]\n", "basic_auth\" instead"},
+        {"alerting: {alertmanagers: [{api_version: v1}]}\n", "to be one of [v2] but got v1"},
+        {"remote_write: [{url: a, name: n}, {url: b, name: n}]\n",
+         "found multiple remote write configs with job name \"n\""},
+        {"remote_write: [{url: a, headers: {Host: x}}]\n", "Host is a reserved header"},
+        RELABEL("{action: labeldrop, regex: a, source_labels: [b]}",
+                "labeldrop action requires only 'regex'"),
+        RELABEL("{action: keepequal, target_label: a, regex: b}",
+                "keepequal action requires only 'source_labels'"),
+        RELABEL("{action: uppercase, target_label: a, replacement: b}",
+                "'replacement' can not be set for uppercase action"),
+        RELABEL("{action: hashmod, modulus: 2}",
+                "relabel configuration for hashmod action requires 'target_label' value"),
+        KUBERNETES("role: pod, selectors: [{role: node}]", "pod role supports only pod selectors"),
+        KUBERNETES("role: endpoints, selectors: [{role: node}]",
+                   "endpoints role supports only pod, service, endpoints selectors"),
+        KUBERNETES("role: pod, selectors: [{role: pod}, {role: pod}]", "duplicated selector role"),
+        KUBERNETES("role: pod, api_server: x, kubeconfig_file: y",
+                   "cannot use 'kubeconfig_file' and 'api_server' simultaneously"),
+        KUBERNETES("role: pod, bearer_token: x", "please provide the 'api_server' URL explicitly"),
+        KUBERNETES("role: pod, api_server: x, namespaces: {own_namespace: true}",
+                   "cannot use 'api_server' and 'namespaces.own_namespace' simultaneously"),
         {"a: [\n", "p.yml:"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
@@ -156,6 +205,7 @@ int main(void)
         cmocka_unit_test(nothing_gives_the_defaults),
         cmocka_unit_test(what_is_not_supported_is_told),
         cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(limits_of_global_are_those_of_jobs_without),
         cmocka_unit_test(mistakes_are_told_with_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,15 @@ static void keep_dropped(struct scrape_job *j, const struct target_spec *spec)
     j->dropped[j->n_dropped_kept++] = copy;
 }
 
+// The first one when another cannot be made (certificates went away since).
+static struct http_client *client_for(struct scrape_job *j, const struct target_spec *spec)
+{
+    struct http_client **c = &j->clients[spec->key % JOB_CLIENTS];
+    if (!*c)
+        gs_error_free(engine_peer_client(j->loop, "", &j->cfg->http, c));
+    return *c ? *c : j->clients[0];
+}
+
 // Moves a target that stays from the old set to the new one, or makes it.
 static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
                         const struct target_spec *spec)
@@ -77,7 +86,7 @@ static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
         return; // discovered twice
     struct scrape_target *t = gs_hmap_remove(j->targets, key_of(&spec->key));
     if (!t)
-        t = scrape_target_new(j->loop, j->db, j->cfg, j->client, spec, &j->hooks);
+        t = scrape_target_new(j->loop, j->db, j->cfg, client_for(j, spec), spec, &j->hooks);
     gs_hmap_put(wanted, key_of(&spec->key), t);
 }
 
@@ -347,7 +356,7 @@ static void take_targets(struct scrape_job *j, struct scrape_job *old)
     size_t pos = 0;
     void *t;
     while (gs_hmap_next(j->targets, &pos, NULL, &t))
-        scrape_target_reconfigure(t, j->cfg, j->client);
+        scrape_target_reconfigure(t, j->cfg, client_for(j, scrape_target_spec(t)));
 }
 
 struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_kubernetes_hub *hub,
@@ -360,7 +369,7 @@ struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_ku
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, engine_peer_client(loop, "", &cfg->http, &j->client));
+    set_error(j, engine_peer_client(loop, "", &cfg->http, &j->clients[0]));
     start_providers(j, old, hub);
     if (old)
         take_leavers(j, old);
@@ -380,8 +389,9 @@ void scrape_job_free(struct scrape_job *j, bool end)
     forget_leavers(j);
     free(j->leavers);
     end_all(j->targets, end);
-    if (j->client)
-        http_client_free(j->client);
+    for (size_t i = 0; i < JOB_CLIENTS; i++)
+        if (j->clients[i])
+            http_client_free(j->clients[i]);
     gs_arena_finish(&j->dropped_arena);
     free(j->dropped);
     free(j->error);

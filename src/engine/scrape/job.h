@@ -6,12 +6,14 @@
 #include "engine/scrape/target.h"
 
 #define JOB_MAX_DROPPED 1000 // kept to be shown
+// libcurl looks through all connections of a client for each request: the targets share several.
+#define JOB_CLIENTS 16
 
 struct scrape_job {
     uv_loop_t *loop;
     struct tsdb *db;
     const struct engine_scrape_config *cfg;
-    struct http_client *client;
+    struct http_client *clients[JOB_CLIENTS]; // made when a target needs it; the first one at once
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct target_hooks hooks;
     struct job_provider **providers;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/config/relabel.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// What was read is used, too: expressions and templates come from the same hands.
+static void relabel(const struct engine_relabels *rules)
+{
+    struct engine_label_builder b = {0};
+    engine_labels_set(&b, GS_SLICE("__address__"), GS_SLICE("h:9400"));
+    engine_labels_set(&b, GS_SLICE("job"), GS_SLICE("gpu"));
+    (void)engine_relabel(rules, &b);
+    engine_labels_finish(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct engine_config *c;
+    struct gs_error *err = engine_config_parse(gs_slice_make(data, size), "input", "/etc/p", &c);
+    gs_error_free(err);
+    if (err)
+        return 0;
+    for (size_t i = 0; i < c->n_scrapes; i++) {
+        relabel(&c->scrapes[i].relabel);
+        relabel(&c->scrapes[i].metric_relabel);
+    }
+    engine_config_free(c);
+    return 0;
+}

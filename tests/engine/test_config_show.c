@@ -43,7 +43,7 @@ static void test_secrets(void **state)
         "scrape_configs:\n- job_name: a\n  authorization: {credentials: 's3cr3t'}\n",
         "{\"scrape_configs\":[{\"job_name\":\"a\",\"bearer_token\":\"s3cr3t\"}]}",
         "remote_write: [{url: 'http://u:s3cr3t@host/x?y=1'}]\n",
-        "remote_write: [{url: 'http://host/', headers: {Authorization: Bearer s3cr3t}}]\n",
+        "remote_write: [{url: 'http://host/', headers: {X-Api-Key: s3cr3t}}]\n",
         "# s3cr3t in a comment\nglobal: {scrape_interval: 5s}\n",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

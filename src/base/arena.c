@@ -5,14 +5,24 @@
 
 #include <stdint.h>
 
-#define BLOCK_SIZE ((size_t)16 * 1024)
-#define ALIGN      ((size_t)16)
+// There are thousands of small arenas (one of each target), so blocks begin small and double.
+#define FIRST_BLOCK ((size_t)512)
+#define LAST_BLOCK  ((size_t)64 * 1024)
+#define ALIGN       ((size_t)16)
 
 struct gs_arena_block {
     struct gs_arena_block *next;
     size_t size, used;
     _Alignas(16) char data[];
 };
+
+static size_t next_size(const struct gs_arena *a, size_t wanted)
+{
+    size_t size = a->head ? a->head->size * 2 : FIRST_BLOCK;
+    if (size > LAST_BLOCK)
+        size = LAST_BLOCK;
+    return wanted > size ? wanted : size;
+}
 
 void *gs_arena_alloc(struct gs_arena *a, size_t size)
 {
@@ -23,7 +33,7 @@ void *gs_arena_alloc(struct gs_arena *a, size_t size)
         return NULL;
     struct gs_arena_block *b = a->head;
     if (!b || b->size - b->used < size) {
-        size_t block = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        size_t block = next_size(a, size);
         b = gs_try_alloc(sizeof(*b) + block);
         if (!b)
             return NULL;
@@ -47,9 +57,9 @@ char *gs_arena_strndup(struct gs_arena *a, const char *s, size_t n)
 
 void gs_arena_clear(struct gs_arena *a)
 {
-    while (a->head && a->head->next) {
-        struct gs_arena_block *b = a->head;
-        a->head = b->next;
+    while (a->head && a->head->next) { // the newest is the largest
+        struct gs_arena_block *b = a->head->next;
+        a->head->next = b->next;
         free(b);
     }
     if (a->head) {

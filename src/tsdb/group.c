@@ -4,46 +4,149 @@
 
 #include "base/mem.h"
 
-struct tsdb_group {
-    struct tsdb *db;
-    tsdb_ref *refs; // by slot; TSDB_NO_REF: the series went to another group or away
-    double *values; // of the pass under way; the stale marker: none
-    bool *had;      // in the last committed pass
-    size_t n, refs_cap, values_cap, had_cap;
-    int64_t t_ms, last_ms;
-    uint64_t map_version;
-    uint32_t wal_number;
-};
-
 struct tsdb_group *tsdb_group_new(struct tsdb *db)
 {
     struct tsdb_group *g = gs_alloc(sizeof(*g));
     g->db = db;
-    g->last_ms = INT64_MIN;
+    g->last_ms = g->floor_ms = INT64_MIN;
     if (db->wal)
         g->wal_number = wal_group_new(db->wal);
     return g;
 }
 
-void tsdb_group_free(struct tsdb_group *g)
+static bool is_live(double v)
 {
-    if (!g)
-        return;
-    for (size_t i = 0; i < g->n; i++)
-        if (g->refs[i] != TSDB_NO_REF)
-            g->db->series[g->refs[i]].group = NULL;
-    free(g->refs);
-    free(g->values);
-    free(g->had);
-    free(g);
+    return !stream_is_absent(v) && !tsdb_is_stale(v);
 }
 
-static void leave(struct tsdb_group *g, tsdb_ref ref)
+static size_t row_of_next(const struct tsdb_group *g)
 {
-    uint32_t slot = g->db->series[ref].slot;
+    return g->times ? g->times->n % GROUP_ROWS : 0;
+}
+
+// Before the first pass: a row of absent values.
+static double *row_before(const struct tsdb_group *g)
+{
+    return g->rows[(row_of_next(g) + GROUP_ROWS - 1) % GROUP_ROWS];
+}
+
+const double *group_last_row(const struct tsdb_group *g)
+{
+    return g->times ? row_before(g) : NULL;
+}
+
+// --- slots ---
+
+// Its part of the rows goes into its blocks.
+static void settle(struct tsdb_group *g, uint32_t slot)
+{
+    double values[GROUP_ROWS];
+    if (!g->held)
+        return;
+    size_t first = g->times->n - g->held;
+    for (size_t i = 0; i < g->held; i++)
+        values[i] = g->rows[(first + i) % GROUP_ROWS][slot];
+    stream_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
+               &g->db->bytes_samples);
+}
+
+// Between two rounds of rows: a loose series that nobody else claims any more is the group's again.
+static void adopt(struct tsdb_group *g, uint32_t slot)
+{
+    struct series *s = &g->db->series[g->refs[slot]];
+    int64_t first, last;
+    if (s->claims > 1)
+        return;
+    s->claims = 0;
+    s->group = g;
+    s->slot = slot;
+    g->loose[slot] = false;
+    g->n_loose--;
+    if (series_span(s, &first, &last) && last > g->floor_ms)
+        g->floor_ms = last;
+}
+
+static void settle_all(struct tsdb_group *g)
+{
+    struct tsdb *db = g->db;
+    for (size_t i = 0; i < g->n; i++) {
+        if (g->refs[i] == TSDB_NO_REF || g->loose[i])
+            continue;
+        settle(g, (uint32_t)i);
+        series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
+    }
+    g->held = 0;
+    for (size_t i = 0; g->n_loose && i < g->n; i++)
+        if (g->loose[i])
+            adopt(g, (uint32_t)i);
+}
+
+void group_leave(struct tsdb_group *g, uint32_t slot)
+{
+    struct series *s = &g->db->series[g->refs[slot]];
+    settle(g, slot);
+    s->group = NULL;
+    s->claims++;
+    g->loose[slot] = true;
+    g->n_loose++;
+}
+
+void group_slot_free(struct tsdb_group *g, uint32_t slot)
+{
     g->refs[slot] = TSDB_NO_REF;
-    g->had[slot] = false;
+    gs_grow(&g->free_slots, &g->free_cap, g->n_free, sizeof(*g->free_slots));
+    g->free_slots[g->n_free++] = slot;
     g->map_version++;
+    g->epoch++;
+}
+
+static uint32_t take_slot(struct tsdb_group *g)
+{
+    if (g->n_free)
+        return g->free_slots[--g->n_free];
+    gs_grow(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
+    gs_grow(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
+    for (size_t i = 0; i < GROUP_ROWS; i++) {
+        size_t before = g->rows_cap[i];
+        gs_grow(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
+        g->db->bytes_samples += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
+    }
+    return (uint32_t)g->n++;
+}
+
+static bool find_loose(const struct tsdb_group *g, tsdb_ref ref, uint32_t *ret)
+{
+    for (size_t i = 0; g->n_loose && i < g->n; i++) {
+        if (g->loose[i] && g->refs[i] == ref) {
+            *ret = (uint32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
+{
+    struct series *s = &g->db->series[ref];
+    uint32_t slot = take_slot(g);
+    int64_t first, last;
+    if (s->group)
+        group_leave(s->group, s->slot);
+    g->refs[slot] = ref;
+    g->loose[slot] = s->claims > 0;
+    for (size_t i = 0; i < GROUP_ROWS; i++)
+        g->rows[i][slot] = stream_absent();
+    if (s->claims) {
+        s->claims++;
+        g->n_loose++;
+    } else {
+        s->group = g;
+        s->slot = slot;
+        if (series_span(s, &first, &last) && last > g->floor_ms)
+            g->floor_ms = last;
+    }
+    g->map_version++;
+    return slot;
 }
 
 struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_label *labels, size_t n,
@@ -53,24 +156,46 @@ struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_labe
     struct gs_error *err = tsdb_series_get(g->db, labels, n, &ref);
     if (err)
         return err;
-    struct series *s = &g->db->series[ref];
-    if (s->group == g) {
+    const struct series *s = &g->db->series[ref];
+    if (s->group == g)
         *ret_slot = s->slot;
-        return NULL;
-    }
-    if (s->group)
-        leave(s->group, ref);
-    gs_grow(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
-    gs_grow(&g->values, &g->values_cap, g->n, sizeof(*g->values));
-    gs_grow(&g->had, &g->had_cap, g->n, sizeof(*g->had));
-    g->refs[g->n] = ref;
-    g->values[g->n] = tsdb_stale_marker();
-    g->had[g->n] = false;
-    s->group = g;
-    s->slot = (uint32_t)g->n;
-    g->map_version++;
-    *ret_slot = (uint32_t)g->n++;
+    else if (!s->claims || !find_loose(g, ref, ret_slot))
+        *ret_slot = add_slot(g, ref);
     return NULL;
+}
+
+void tsdb_group_free(struct tsdb_group *g)
+{
+    if (!g)
+        return;
+    settle_all(g);
+    for (size_t i = 0; i < g->n; i++) {
+        if (g->refs[i] == TSDB_NO_REF)
+            continue;
+        struct series *s = &g->db->series[g->refs[i]];
+        if (g->loose[i])
+            s->claims--;
+        else
+            s->group = NULL;
+    }
+    for (size_t i = 0; i < GROUP_ROWS; i++) {
+        g->db->bytes_samples -= (ptrdiff_t)(g->rows_cap[i] * sizeof(double));
+        free(g->rows[i]);
+    }
+    g->db->bytes_samples -= (ptrdiff_t)times_unref(g->times);
+    free(g->refs);
+    free(g->loose);
+    free(g->free_slots);
+    free(g);
+}
+
+// --- a pass ---
+
+static void clear_row(struct tsdb_group *g)
+{
+    double *row = g->rows[row_of_next(g)], absent = stream_absent();
+    for (size_t i = 0; i < g->n; i++)
+        row[i] = absent;
 }
 
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
@@ -78,54 +203,174 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
     if (t_ms <= g->last_ms)
         return gs_error_new(GS_ECONFLICT, "the pass is not newer than the last one");
     g->t_ms = t_ms;
-    for (size_t i = 0; i < g->n; i++)
-        g->values[i] = tsdb_stale_marker();
+    clear_row(g);
     return NULL;
 }
 
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value)
 {
-    if (!tsdb_is_stale(g->values[slot])) {
+    double *at = &g->rows[row_of_next(g)][slot];
+    if (!stream_is_absent(*at)) {
         g->db->duplicates++;
         return false;
     }
-    g->values[slot] = value;
+    *at = value;
     return true;
 }
 
 void tsdb_group_rollback(struct tsdb_group *g)
 {
-    for (size_t i = 0; i < g->n; i++)
-        g->values[i] = tsdb_stale_marker();
+    clear_row(g);
+}
+
+static void push_time(struct tsdb_group *g)
+{
+    struct tsdb *db = g->db;
+    if (!g->times || g->times->n == TIMES_MAX) {
+        db->bytes_samples -= (ptrdiff_t)times_unref(g->times);
+        g->times = times_new(TIMES_MAX);
+        db->bytes_samples += (ptrdiff_t)times_bytes(g->times);
+    }
+    g->times = times_push(g->times, g->t_ms);
+    g->last_ms = g->t_ms;
+    g->held++;
+    if (g->t_ms > db->newest_ms)
+        db->newest_ms = g->t_ms;
+}
+
+// Series that came with newer samples than this pass: theirs stay.
+static void refuse_older(struct tsdb_group *g, double *row)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        int64_t first, last;
+        if (stream_is_absent(row[i]) || g->refs[i] == TSDB_NO_REF || g->loose[i] ||
+            !series_span(&g->db->series[g->refs[i]], &first, &last) || last < g->t_ms)
+            continue;
+        row[i] = stream_absent();
+        g->db->out_of_order++;
+    }
+}
+
+static void put_loose(struct tsdb_group *g, const double *row, size_t *added, size_t *fresh)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        if (!g->loose[i] || g->refs[i] == TSDB_NO_REF || stream_is_absent(row[i]))
+            continue;
+        struct series *s = &g->db->series[g->refs[i]];
+        bool appended, first = stream_empty(&s->samples);
+        gs_error_free(series_append(g->db, s, g->t_ms, row[i], &appended));
+        *added += appended && !tsdb_is_stale(row[i]);
+        *fresh += appended && first;
+    }
+}
+
+// Whether a series that gets a sample in this pass had none before.
+static bool is_first_sample(const struct tsdb_group *g, size_t slot)
+{
+    bool first = stream_empty(&g->db->series[g->refs[slot]].samples);
+    for (size_t i = 1; first && i <= g->held; i++)
+        first = stream_is_absent(g->rows[(g->times->n - i) % GROUP_ROWS][slot]);
+    return first;
+}
+
+// Ends what the pass did not bring, and counts: `added` and `ended` without loose series.
+static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *ended,
+                      size_t *fresh)
+{
+    const double *before = row_before(g);
+    for (size_t i = 0; i < g->n; i++) {
+        bool had = is_live(before[i]);
+        if (g->refs[i] == TSDB_NO_REF)
+            row[i] = stream_absent(); // put by one who did not look at the epoch
+        else if (stream_is_absent(row[i]) && had)
+            row[i] = tsdb_stale_marker();
+        if (stream_is_absent(row[i]) || g->loose[i])
+            continue;
+        bool is_end = tsdb_is_stale(row[i]);
+        *added += !is_end;
+        *ended += is_end;
+        *fresh += !had && is_first_sample(g, i);
+    }
 }
 
 void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
 {
     struct tsdb *db = g->db;
-    size_t added = 0, fresh = 0;
+    double *row = g->rows[row_of_next(g)];
+    size_t added = 0, ended = 0, fresh = 0;
+    if (g->t_ms <= g->floor_ms)
+        refuse_older(g, row);
+    if (g->n)
+        close_row(g, row, &added, &ended, &fresh);
     if (db->wal)
-        wal_pass(db->wal, db, g->wal_number, g->map_version, g->refs, g->values, 1, g->n, g->t_ms);
-    for (size_t i = 0; i < g->n; i++) {
-        bool has = !tsdb_is_stale(g->values[i]);
-        if (g->refs[i] == TSDB_NO_REF || (!has && !g->had[i]))
-            continue;
-        g->had[i] = has;
-        struct series *s = &db->series[g->refs[i]];
-        if (!stream_empty(&s->samples) && s->samples.last_ms >= g->t_ms) {
-            db->out_of_order++;
-            continue;
-        }
-        fresh += stream_empty(&s->samples);
-        added += has;
-        series_push(db, s, g->t_ms, g->values[i]);
-    }
-    g->last_ms = g->t_ms;
+        wal_pass(db->wal, db, g->wal_number, g->map_version, g->refs, row, g->n, g->t_ms);
+    db->generation += fresh;
+    db->appended += added + ended;
+    db->samples_held += added + ended;
+    if (g->n_loose)
+        put_loose(g, row, &added, &fresh);
+    push_time(g);
+    if (g->held == GROUP_ROWS)
+        settle_all(g);
     *ret_added = added;
     *ret_new = fresh;
 }
 
 uint64_t tsdb_group_epoch(const struct tsdb_group *g)
 {
-    (void)g; // slots are never given to another series
-    return 0;
+    return g->epoch;
+}
+
+// --- reading what is in rows ---
+
+bool group_slot_idle(const struct tsdb_group *g, uint32_t slot)
+{
+    for (size_t i = 0; i < GROUP_ROWS; i++)
+        if (!stream_is_absent(g->rows[i][slot]))
+            return false;
+    return true;
+}
+
+void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
+                struct tsdb_samples *ret)
+{
+    for (size_t i = g->held; i > 0; i--) {
+        size_t at = g->times->n - i;
+        int64_t t = g->times->at[at];
+        double v = g->rows[at % GROUP_ROWS][slot];
+        if (t >= mint && t <= maxt && !stream_is_absent(v))
+            samples_push(ret, t, v);
+    }
+}
+
+bool group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret)
+{
+    for (size_t i = 1; i <= g->held; i++) {
+        size_t at = g->times->n - i;
+        double v = g->rows[at % GROUP_ROWS][slot];
+        if (g->times->at[at] > t_ms || stream_is_absent(v))
+            continue;
+        *ret = (struct tsdb_point){g->times->at[at], v};
+        return true;
+    }
+    return false;
+}
+
+bool group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
+                int64_t *ret_last)
+{
+    bool any = false;
+    for (size_t i = 1; i <= g->held; i++) {
+        size_t at = g->times->n - i;
+        if (stream_is_absent(g->rows[at % GROUP_ROWS][slot]))
+            continue;
+        if (!any)
+            *ret_last = g->times->at[at];
+        if (want_first)
+            *ret_first = g->times->at[at];
+        any = true;
+        if (!want_first)
+            break;
+    }
+    return any;
 }

@@ -248,8 +248,8 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
 
 static bool overlaps(const struct series *s, int64_t mint, int64_t maxt)
 {
-    return !stream_empty(&s->samples) && stream_first_ms(&s->samples) <= maxt &&
-           s->samples.last_ms >= mint;
+    int64_t first, last;
+    return series_span(s, &first, &last) && first <= maxt && last >= mint;
 }
 
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,

@@ -3,63 +3,84 @@
 #include "tsdb/store.h"
 
 #include "base/mem.h"
+#include "tsdb/decimal.h"
 
 // Prometheus' staleness NaN: a quiet NaN with this payload.
 #define STALE_BITS UINT64_C(0x7ff0000000000002)
 
-static uint64_t bits_of(double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    return bits;
-}
-
 double tsdb_stale_marker(void)
 {
-    uint64_t bits = STALE_BITS;
-    double v;
-    memcpy(&v, &bits, sizeof(v));
-    return v;
+    return decimal_of_bits(STALE_BITS);
 }
 
 int tsdb_is_stale(double v)
 {
-    return bits_of(v) == STALE_BITS;
+    return decimal_bits(v) == STALE_BITS;
 }
 
-void series_push(struct tsdb *db, struct series *s, int64_t t_ms, double value)
+static bool series_at(const struct series *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    if (stream_empty(&s->samples))
-        db->generation++; // from here on it is found
+    return (s->group && group_at(s->group, s->slot, t_ms, ret)) ||
+           stream_at(&s->samples, t_ms, ret);
+}
+
+bool series_span(const struct series *s, int64_t *ret_first, int64_t *ret_last)
+{
+    bool any = !stream_empty(&s->samples);
+    if (any) {
+        *ret_first = stream_first_ms(&s->samples);
+        *ret_last = stream_last_ms(&s->samples);
+    }
+    return (s->group && group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
+}
+
+void series_expire(struct tsdb *db, struct series *s, int64_t oldest_ms)
+{
     uint64_t dropped = 0;
-    db->bytes_samples += stream_append(&s->samples, t_ms, value);
-    db->bytes_samples -= stream_drop(&s->samples, t_ms - db->cfg.retention_ms, &dropped);
-    db->samples_held += 1 - dropped;
+    stream_drop(&s->samples, oldest_ms, &dropped, &db->bytes_samples);
+    db->samples_held -= dropped;
+}
+
+struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, double value,
+                               bool *ret)
+{
+    bool empty = stream_empty(&s->samples);
+    int64_t last_ms = empty ? INT64_MIN : stream_last_ms(&s->samples);
+    double last = empty ? tsdb_stale_marker() : s->samples.open->last_value;
+    *ret = false;
+    if (tsdb_is_stale(value) && tsdb_is_stale(last))
+        return NULL;
+    if (last_ms > t_ms) {
+        db->out_of_order++;
+        return gs_error_new(GS_ECONFLICT, "out of order sample");
+    }
+    if (!empty && last_ms == t_ms) {
+        if (decimal_bits(last) == decimal_bits(value))
+            return NULL;
+        db->duplicates++;
+        return gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
+    }
+    stream_append(&s->samples, t_ms, value, &db->bytes_samples);
+    series_expire(db, s, t_ms - db->cfg.retention_ms);
+    db->generation += empty; // from here on it is found
+    db->samples_held++;
+    db->appended++;
     if (t_ms > db->newest_ms)
         db->newest_ms = t_ms;
-    db->appended++;
+    *ret = true;
+    return NULL;
 }
 
 struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value)
 {
     struct series *s = &db->series[ref];
-    const struct stream *last = stream_empty(&s->samples) ? NULL : &s->samples;
-    if (tsdb_is_stale(value) && (!last || tsdb_is_stale(last->last_value)))
-        return NULL;
-    if (last && last->last_ms > t_ms) {
-        db->out_of_order++;
-        return gs_error_new(GS_ECONFLICT, "out of order sample");
-    }
-    if (last && last->last_ms == t_ms) {
-        if (bits_of(last->last_value) == bits_of(value))
-            return NULL;
-        db->duplicates++;
-        return gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
-    }
-    series_push(db, s, t_ms, value);
-    if (db->wal)
+    bool appended;
+    if (s->group)
+        group_leave(s->group, s->slot);
+    struct gs_error *err = series_append(db, s, t_ms, value, &appended);
+    if (appended && db->wal)
         wal_sample(db->wal, db, ref, t_ms, value);
-    return NULL;
+    return err;
 }
 
 struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels, size_t n,
@@ -72,12 +93,23 @@ struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels
 
 // --- reading ---
 
+// The value of the last pass, when that is not after t_ms.
+static bool last_pass(const struct series *s, int64_t t_ms, struct tsdb_point *ret)
+{
+    const double *row = s->group ? group_last_row(s->group) : NULL;
+    if (!row || s->group->last_ms > t_ms || stream_is_absent(row[s->slot]))
+        return false;
+    *ret = (struct tsdb_point){s->group->last_ms, row[s->slot]};
+    return true;
+}
+
 void tsdb_latest(const struct tsdb *db, const tsdb_ref *refs, size_t n, int64_t t_ms,
                  int64_t oldest, double *ret_v, int64_t *ret_t)
 {
     for (size_t i = 0; i < n; i++) {
+        const struct series *s = &db->series[refs[i]];
         struct tsdb_point p;
-        if (!stream_at(&db->series[refs[i]].samples, t_ms, &p) || p.t_ms <= oldest)
+        if ((!last_pass(s, t_ms, &p) && !series_at(s, t_ms, &p)) || p.t_ms <= oldest)
             p = (struct tsdb_point){0, tsdb_stale_marker()};
         ret_v[i] = p.value;
         if (ret_t)
@@ -95,5 +127,9 @@ void tsdb_samples_finish(struct tsdb_samples *s)
 void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
                struct tsdb_samples *ret)
 {
-    stream_read(&db->series[ref].samples, mint, maxt, ret);
+    const struct series *s = &db->series[ref];
+    ret->n = 0;
+    stream_read(&s->samples, mint, maxt, ret);
+    if (s->group)
+        group_read(s->group, s->slot, mint, maxt, ret);
 }

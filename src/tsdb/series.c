@@ -59,7 +59,7 @@ static tsdb_ref take_number(struct tsdb *db)
 {
     tsdb_ref ref = db->first_free;
     if (ref != TSDB_NO_REF) {
-        db->first_free = db->series[ref].next_free;
+        db->first_free = db->series[ref].slot;
         return ref;
     }
     gs_grow(&db->series, &db->series_cap, db->n_series, sizeof(*db->series));
@@ -138,10 +138,11 @@ void series_drop(struct tsdb *db, tsdb_ref ref)
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
     unref_pairs(db, s->pairs, s->n_pairs);
     db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
-    db->bytes_samples -= stream_bytes(&s->samples);
+    stream_clear(&s->samples, &db->bytes_samples);
     free(s->pairs);
-    stream_finish(&s->samples);
-    *s = (struct series){.next_free = db->first_free};
+    if (s->group)
+        group_slot_free(s->group, s->slot);
+    *s = (struct series){.slot = db->first_free};
     db->first_free = ref;
     db->n_live--;
     db->generation++;
@@ -153,7 +154,7 @@ void series_table_finish(struct tsdb *db)
 {
     for (size_t i = 0; i < db->n_series; i++) {
         free(db->series[i].pairs);
-        stream_finish(&db->series[i].samples);
+        stream_clear(&db->series[i].samples, &db->bytes_samples);
     }
     free(db->series);
     free(db->by_hash);

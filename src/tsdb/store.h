@@ -6,16 +6,37 @@
 #include "tsdb/tsdb.h"
 #include "tsdb/wal.h"
 
-struct tsdb_group;
-
+// A series has at most one group whose rows hold its newest samples. One that two groups claim (two
+// targets expose it) is loose: it belongs to neither, and their samples for it are appended one by
+// one.
 struct series {
     struct tsdb_pair *pairs; // NULL: this number is free
     uint32_t n_pairs;
     uint32_t hash;            // of the pairs
     struct tsdb_group *group; // NULL: none
-    uint32_t slot;
-    uint32_t next_free;
+    uint32_t slot;            // in the group; of a free number the next one
+    uint32_t claims;          // groups in which it is loose
     struct stream samples;
+};
+
+#define GROUP_ROWS STREAM_RUN // TIMES_MAX is a multiple
+
+// The last GROUP_ROWS passes as rows of values: pass i of the column of times is in row
+// i % GROUP_ROWS. They go into the blocks of the series when all rows are full.
+struct tsdb_group {
+    struct tsdb *db;
+    tsdb_ref *refs; // by slot; TSDB_NO_REF: the slot is free
+    bool *loose;
+    double *rows[GROUP_ROWS]; // stream_absent(): no sample
+    size_t n, refs_cap, loose_cap, rows_cap[GROUP_ROWS];
+    uint32_t *free_slots;
+    size_t n_free, free_cap, n_loose;
+    struct times *times;   // NULL: no pass yet
+    size_t held;           // the last passes, not in blocks yet
+    int64_t t_ms, last_ms; // of the pass under way, of the last one
+    int64_t floor_ms;      // the newest sample that series brought with them
+    uint64_t map_version, epoch;
+    uint32_t wal_number;
 };
 
 struct postings { // series with a label pair, ascending
@@ -40,7 +61,8 @@ struct tsdb {
     struct wal *wal; // NULL: memory only
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
-    size_t bytes_samples, bytes_labels;
+    ptrdiff_t bytes_samples;
+    size_t bytes_labels;
     uint64_t samples_held; // appended and not dropped
 };
 
@@ -54,6 +76,26 @@ void index_remove(struct tsdb *db, tsdb_ref ref);
 void index_finish(struct tsdb *db);
 size_t index_bytes(const struct tsdb *db);
 const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value);
+// group.c
+// The rows of the last pass; NULL before the first.
+const double *group_last_row(const struct tsdb_group *g);
+// Samples of a series that are in rows alone, appended to ret.
+void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
+                struct tsdb_samples *ret);
+// The newest of them at or before t_ms.
+bool group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret);
+// The times of the first (when wanted) and last of them; false: none.
+bool group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
+                int64_t *ret_last);
+bool group_slot_idle(const struct tsdb_group *g, uint32_t slot); // no sample in any row
+void group_slot_free(struct tsdb_group *g, uint32_t slot);
+// The series becomes loose: it is about to get samples from elsewhere.
+void group_leave(struct tsdb_group *g, uint32_t slot);
 // samples.c
-// Without any rule but the order; drops what is past the retention.
-void series_push(struct tsdb *db, struct series *s, int64_t t_ms, double value);
+// The times of its first and last sample; false: it has none.
+bool series_span(const struct series *s, int64_t *ret_first, int64_t *ret_last);
+// A sample of a series without group, by the rules of tsdb_append_ref; not logged. *ret: appended.
+struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, double value,
+                               bool *ret);
+// Drops blocks that are past the retention at t_ms.
+void series_expire(struct tsdb *db, struct series *s, int64_t oldest_ms);

@@ -2,240 +2,296 @@
 #include "tsdb/stream.h"
 
 #include "base/mem.h"
+#include "tsdb/decimal.h"
 
-#include <math.h>
+// A NaN as the stale marker is one: no number and no text gives these bits.
+#define ABSENT_BITS UINT64_C(0x7ff0000000000003)
+#define NO_PLACES   15
+#define MAX_REPEATS 15u
+#define MAX_ABSENTS 16u
 
-#define BLOCK_SAMPLES 120
-#define FIRST_BYTES   24
-#define MAX_SAMPLE    ((size_t)20) // bytes of one
-#define MAX_PLACES    5
-#define RAW           6
-#define STALE         7
-#define NO_PLACES     255
-
-static const double powers[MAX_PLACES + 1] = {1, 10, 100, 1000, 10000, 100000};
-
-static uint64_t bits_of(double v)
+double stream_absent(void)
 {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    return bits;
+    return decimal_of_bits(ABSENT_BITS);
 }
 
-static uint64_t zigzag(int64_t v)
+bool stream_is_absent(double v)
 {
-    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
-}
-
-static int64_t unzigzag(uint64_t z)
-{
-    return (int64_t)(z >> 1) ^ -(int64_t)(z & 1);
+    return decimal_bits(v) == ABSENT_BITS;
 }
 
 // --- writing ---
 
-static size_t put_varint(uint8_t *out, uint64_t v)
+// Bytes of a run under way.
+struct run {
+    struct block *b;
+    unsigned repeats, absents; // not written yet; one of them is zero
+    size_t len;
+    uint8_t data[STREAM_RUN * DECIMAL_MAX_BYTES + TIMES_MAX / MAX_ABSENTS + 2];
+};
+
+static void put_other(struct run *r, unsigned code)
 {
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        out[n++] = (uint8_t)(v | 0x80);
-    out[n++] = (uint8_t)v;
-    return n;
+    r->data[r->len++] = (uint8_t)(code << 3 | DECIMAL_OTHER);
 }
 
-static bool is_decimal(double v, int places, int64_t *ret)
+static void end_repeats(struct run *r)
 {
-    double scaled = v * powers[places];
-    int64_t n = (int64_t)(scaled + (v < 0 ? -0.5 : 0.5));
-    *ret = n;
-    return (double)n / powers[places] == v;
+    if (r->repeats)
+        put_other(r, r->repeats);
+    r->b->last_repeats = r->repeats & 0xf;
+    r->repeats = 0;
 }
 
-// The places that the last value had are tried first: series keep theirs.
-static int places_of(double v, uint8_t last, int64_t *ret)
+static void end_absents(struct run *r)
 {
-    if (!(fabs(v) < 1e12) || (v == 0 && signbit(v)))
-        return -1;
-    if (last <= MAX_PLACES && is_decimal(v, last, ret))
-        return last;
-    for (int places = 0; places <= MAX_PLACES; places++)
-        if (is_decimal(v, places, ret))
-            return places;
-    return -1;
+    for (unsigned n; r->absents; r->absents -= n) {
+        n = r->absents < MAX_ABSENTS ? r->absents : MAX_ABSENTS;
+        put_other(r, MAX_REPEATS + n);
+    }
 }
 
-// Five bits of the number beside the form, then seven a byte.
-static size_t put_number(uint8_t *out, unsigned form, uint64_t z)
+static void put_value(struct run *r, double v)
 {
-    size_t n = 0;
-    out[n++] = (uint8_t)(form | (unsigned)(z & 0xf) << 3 | (z > 0xf ? 0x80u : 0));
-    return z > 0xf ? n + put_varint(out + n, z >> 4) : n;
-}
-
-static size_t put_value(struct stream *s, uint8_t *out, double v)
-{
+    struct block *b = r->b;
     int64_t number;
-    if (tsdb_is_stale(v)) {
-        out[0] = STALE;
-        return 1;
+    int places = tsdb_is_stale(v) ? DECIMAL_OTHER : decimal_places(v, b->last_places, &number);
+    if (places == DECIMAL_OTHER) {
+        put_other(r, 0);
+    } else if (places < 0) {
+        r->len += decimal_put_raw(r->data + r->len, v);
+    } else {
+        int64_t base = b->last_places == places ? b->last_number : 0;
+        r->len += decimal_put(r->data + r->len, (unsigned)places, number - base);
+        b->last_places = (uint8_t)places;
+        b->last_number = number;
     }
-    int places = places_of(v, s->last_places, &number);
-    if (places < 0) {
-        uint64_t bits = bits_of(v);
-        out[0] = RAW;
-        memcpy(out + 1, &bits, sizeof(bits));
-        return 1 + sizeof(bits);
-    }
-    bool same = s->last_places == places;
-    size_t n = put_number(out, (unsigned)places, zigzag(same ? number - s->last_number : number));
-    s->last_places = (uint8_t)places;
-    s->last_number = number;
-    return n;
+    b->last_value = v;
 }
 
-static struct block *open_block(struct stream *s, int64_t t_ms, size_t *grown)
+static void put_sample(struct run *r, double v)
 {
-    if (s->n_blocks == s->cap) {
-        uint32_t cap = s->cap ? s->cap * 2 : 1;
-        s->blocks = gs_realloc_array(s->blocks, cap, sizeof(struct block *));
-        *grown += (cap - s->cap) * sizeof(struct block *);
+    end_absents(r);
+    if (r->b->samples && decimal_bits(v) == decimal_bits(r->b->last_value)) {
+        if (r->repeats == MAX_REPEATS)
+            end_repeats(r);
+        r->repeats++;
+    } else {
+        end_repeats(r);
+        put_value(r, v);
+    }
+    r->b->samples++;
+}
+
+static void seal(struct stream *s, ptrdiff_t *bytes)
+{
+    if (s->n_sealed == s->cap) {
+        uint32_t cap = s->cap ? s->cap + s->cap / 2 + 1 : 2;
+        s->sealed = gs_realloc_array(s->sealed, cap, sizeof(*s->sealed));
+        *bytes += (ptrdiff_t)((cap - s->cap) * sizeof(*s->sealed));
         s->cap = cap;
     }
-    struct block *b = gs_alloc(sizeof(*b) + FIRST_BYTES);
-    *grown += sizeof(*b) + FIRST_BYTES;
-    b->first_ms = t_ms;
-    b->cap = FIRST_BYTES;
-    s->blocks[s->n_blocks++] = b;
-    s->last_places = NO_PLACES;
-    s->last_step = 0;
-    return b;
+    s->sealed[s->n_sealed++] = s->open;
+    s->open = NULL;
 }
 
-static struct block *make_room(struct stream *s, struct block *b, size_t *grown)
+static void open_block(struct stream *s, struct times *times, size_t at, ptrdiff_t *bytes)
 {
-    if ((size_t)b->cap - b->len >= MAX_SAMPLE)
-        return b;
-    size_t cap = b->cap + b->cap / 2 + MAX_SAMPLE;
-    b = gs_realloc_array(b, 1, sizeof(*b) + cap);
-    *grown += cap - b->cap;
-    b->cap = (uint16_t)cap;
-    s->blocks[s->n_blocks - 1] = b;
-    return b;
+    if (s->open)
+        seal(s, bytes);
+    struct block *b = gs_alloc(sizeof(*b));
+    b->times = times_ref(times);
+    b->first = (uint8_t)at;
+    b->last_places = NO_PLACES;
+    s->open = b;
+    *bytes += (ptrdiff_t)sizeof(*b);
 }
 
-// A full block gives back what it did not need.
-static void seal(struct stream *s, size_t *grown)
+// Runs come each few passes: room for just this one keeps a hundred thousand blocks tight.
+static void add_bytes(struct stream *s, const struct run *r, ptrdiff_t *bytes)
 {
-    struct block *b = s->blocks[s->n_blocks - 1];
-    *grown -= (size_t)(b->cap - b->len);
-    b = gs_realloc_array(b, 1, sizeof(*b) + b->len);
-    b->cap = b->len;
-    s->blocks[s->n_blocks - 1] = b;
-}
-
-size_t stream_append(struct stream *s, int64_t t_ms, double value)
-{
-    size_t grown = 0; // may wrap below zero when a block is sealed: the caller adds it
-    struct block *b = s->n_blocks ? s->blocks[s->n_blocks - 1] : NULL;
-    if (b && b->n == BLOCK_SAMPLES) {
-        seal(s, &grown);
-        b = NULL;
+    struct block *b = s->open;
+    size_t len = b->len + r->len;
+    if (len > b->cap) {
+        *bytes += (ptrdiff_t)(len - b->cap);
+        b = gs_realloc_array(b, 1, sizeof(*b) + len);
+        b->cap = (uint16_t)len;
+        s->open = b;
     }
-    bool first = !b;
-    b = make_room(s, first ? open_block(s, t_ms, &grown) : b, &grown);
-    uint8_t *out = b->data + b->len;
-    size_t n = 0;
-    if (first) {
-        n = put_value(s, out, value);
-    } else {
-        int64_t step = t_ms - s->last_ms;
-        bool same = bits_of(value) == bits_of(s->last_value);
-        n = put_varint(out, zigzag(step - s->last_step) << 1 | same);
-        s->last_step = step;
-        if (!same)
-            n += put_value(s, out + n, value);
+    memcpy(b->data + b->len, r->data, r->len);
+    b->len = (uint16_t)len;
+}
+
+void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
+                ptrdiff_t *bytes)
+{
+    while (n && stream_is_absent(values[n - 1]))
+        n--;
+    for (; n && stream_is_absent(*values); values++, n--)
+        at++;
+    if (!n)
+        return;
+    if (!s->open || s->open->times != times)
+        open_block(s, times, at, bytes);
+    struct block *b = s->open;
+    struct run r;
+    r.b = b;
+    r.len = 0;
+    r.repeats = b->last_repeats; // taken back, as there may be more
+    b->len = (uint16_t)(b->len - (r.repeats > 0));
+    r.absents = (unsigned)(at - b->first - b->n);
+    if (r.absents)
+        end_repeats(&r);
+    for (size_t i = 0; i < n; i++) {
+        if (stream_is_absent(values[i])) {
+            end_repeats(&r);
+            r.absents++;
+        } else {
+            put_sample(&r, values[i]);
+        }
     }
-    b->len = (uint16_t)(b->len + n);
-    b->n++;
-    b->last_ms = s->last_ms = t_ms;
-    s->last_value = value;
-    return grown;
+    end_repeats(&r);
+    b->n = (uint8_t)(at + n - b->first);
+    add_bytes(s, &r, bytes);
+}
+
+// The column of the open block when this stream alone has it and it takes one more time.
+static struct times *own_times(struct stream *s)
+{
+    struct block *b = s->open;
+    bool own = b && b->times->refs == 1 && !b->times->packed && !b->first && b->n == b->times->n;
+    if (!own)
+        return NULL;
+    if (b->times->n < TIMES_MAX)
+        return b->times;
+    b->times = times_pack(b->times);
+    return NULL;
+}
+
+void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *bytes)
+{
+    size_t before = s->open ? times_bytes(s->open->times) : 0;
+    struct times *t = own_times(s);
+    if (s->open)
+        *bytes += (ptrdiff_t)(times_bytes(s->open->times) - before);
+    if (t) {
+        t = times_push(t, t_ms);
+        s->open->times = t;
+        *bytes += (ptrdiff_t)(times_bytes(t) - before);
+        stream_put(s, t, t->n - 1u, &value, 1, bytes);
+        return;
+    }
+    t = times_push(times_new(4), t_ms);
+    *bytes += (ptrdiff_t)times_bytes(t);
+    stream_put(s, t, 0, &value, 1, bytes);
+    times_unref(t);
 }
 
 // --- reading ---
 
 struct cursor {
     const uint8_t *at;
-    int64_t t_ms, step, number;
+    int64_t number;
     double value;
-    uint8_t places;
-    size_t left; // samples
+    unsigned places, repeats, absents;
 };
 
-static uint64_t get_varint(struct cursor *c)
+static uint64_t get_varint(const uint8_t **at)
 {
-    uint64_t v = *c->at & 0x7f;
-    unsigned shift = 7;
-    while (*c->at++ & 0x80) {
-        v |= (uint64_t)(*c->at & 0x7f) << shift;
-        shift += 7;
-    }
+    const uint8_t *p = *at;
+    uint64_t v = *p & 0x7f;
+    for (unsigned shift = 7; *p++ & 0x80; shift += 7)
+        v |= (uint64_t)(*p & 0x7f) << shift;
+    *at = p;
     return v;
 }
 
-static void get_value(struct cursor *c)
+static void get_number(struct cursor *c, uint8_t first)
 {
-    uint8_t first = *c->at++;
-    unsigned form = first & 7;
-    if (form == STALE) {
-        c->value = tsdb_stale_marker();
-        return;
-    }
-    if (form == RAW) {
-        memcpy(&c->value, c->at, sizeof(c->value));
-        c->at += sizeof(c->value);
-        return;
-    }
+    unsigned places = first & 7;
     uint64_t z = (first >> 3) & 0xf;
     if (first & 0x80)
-        z |= get_varint(c) << 4;
-    int64_t n = unzigzag(z);
-    c->number = c->places == form ? c->number + n : n;
-    c->places = (uint8_t)form;
-    c->value = (double)c->number / powers[form];
+        z |= get_varint(&c->at) << 4;
+    int64_t n = decimal_unzigzag(z);
+    c->number = c->places == places ? c->number + n : n;
+    c->places = places;
+    c->value = (double)c->number / decimal_powers[places];
+}
+
+// Of the next pass; stream_absent(): none.
+static double next_value(struct cursor *c)
+{
+    if (c->absents) {
+        c->absents--;
+        return stream_absent();
+    }
+    if (c->repeats) {
+        c->repeats--;
+        return c->value;
+    }
+    uint8_t first = *c->at++;
+    unsigned form = first & 7, code = first >> 3;
+    if (form <= DECIMAL_MAX_PLACES) {
+        get_number(c, first);
+    } else if (form == DECIMAL_RAW) {
+        uint64_t bits = 0;
+        for (int i = 0; i < 8; i++)
+            bits |= (uint64_t)*c->at++ << (8 * i);
+        c->value = decimal_of_bits(bits);
+    } else if (code == 0) {
+        c->value = tsdb_stale_marker();
+    } else if (code <= MAX_REPEATS) {
+        c->repeats = code - 1;
+    } else {
+        c->absents = code - MAX_REPEATS - 1;
+        return stream_absent();
+    }
+    return c->value;
 }
 
 static struct cursor begin(const struct block *b)
 {
-    struct cursor c = {.at = b->data, .t_ms = b->first_ms, .places = NO_PLACES, .left = b->n};
-    get_value(&c);
-    return c;
+    return (struct cursor){.at = b->data, .places = NO_PLACES};
 }
 
-static bool next(struct cursor *c)
+static size_t n_blocks(const struct stream *s)
 {
-    if (--c->left == 0)
-        return false;
-    uint64_t word = get_varint(c);
-    c->step += unzigzag(word >> 1);
-    c->t_ms += c->step;
-    if (!(word & 1))
-        get_value(c);
-    return true;
+    return s->n_sealed + (s->open != NULL);
+}
+
+static const struct block *block_at(const struct stream *s, size_t i)
+{
+    return i < s->n_sealed ? s->sealed[i] : s->open;
+}
+
+// A packed column is one block's own.
+static int64_t block_first_ms(const struct block *b)
+{
+    return b->times->packed ? b->times->first_ms : b->times->at[b->first];
+}
+
+static int64_t block_last_ms(const struct block *b)
+{
+    return b->times->packed ? b->times->last_ms : b->times->at[b->first + b->n - 1];
 }
 
 int64_t stream_first_ms(const struct stream *s)
 {
-    return s->blocks[0]->first_ms;
+    return block_first_ms(block_at(s, 0));
+}
+
+int64_t stream_last_ms(const struct stream *s)
+{
+    return block_last_ms(s->open);
 }
 
 // The first block that ends at or after t_ms.
-static uint32_t find_block(const struct stream *s, int64_t t_ms)
+static size_t find_block(const struct stream *s, int64_t t_ms)
 {
-    uint32_t low = 0, high = s->n_blocks;
+    size_t low = 0, high = n_blocks(s);
     while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (s->blocks[mid]->last_ms < t_ms)
+        size_t mid = low + (high - low) / 2;
+        if (block_last_ms(block_at(s, mid)) < t_ms)
             low = mid + 1;
         else
             high = mid;
@@ -252,71 +308,90 @@ static void make_room_for(struct tsdb_samples *s, size_t more)
     s->v = gs_realloc_array(s->v, s->cap, sizeof(*s->v));
 }
 
+void samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
+{
+    make_room_for(s, 1);
+    s->t[s->n] = t_ms;
+    s->v[s->n++] = value;
+}
+
+static void read_block(const struct block *b, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
+{
+    int64_t scratch[TIMES_MAX];
+    const int64_t *t = times_read(b->times, scratch) + b->first;
+    struct cursor c = begin(b);
+    make_room_for(ret, b->n);
+    size_t n = ret->n;
+    for (size_t i = 0; i < b->n && t[i] <= maxt; i++) {
+        double v = next_value(&c);
+        ret->t[n] = t[i];
+        ret->v[n] = v;
+        n += t[i] >= mint && !stream_is_absent(v);
+    }
+    ret->n = n;
+}
+
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
 {
-    ret->n = 0;
-    for (uint32_t i = find_block(s, mint); i < s->n_blocks && s->blocks[i]->first_ms <= maxt; i++) {
-        make_room_for(ret, s->blocks[i]->n);
-        struct cursor c = begin(s->blocks[i]);
-        do {
-            if (c.t_ms > maxt)
-                return;
-            ret->t[ret->n] = c.t_ms;
-            ret->v[ret->n] = c.value;
-            ret->n += c.t_ms >= mint;
-        } while (next(&c));
-    }
+    size_t blocks = n_blocks(s);
+    for (size_t i = find_block(s, mint); i < blocks && block_first_ms(block_at(s, i)) <= maxt; i++)
+        read_block(block_at(s, i), mint, maxt, ret);
 }
 
 bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    if (!s->n_blocks || s->blocks[0]->first_ms > t_ms)
+    if (stream_empty(s) || stream_first_ms(s) > t_ms)
         return false;
-    if (s->last_ms <= t_ms) {
-        *ret = (struct tsdb_point){s->last_ms, s->last_value};
+    if (stream_last_ms(s) <= t_ms) {
+        *ret = (struct tsdb_point){stream_last_ms(s), s->open->last_value};
         return true;
     }
-    uint32_t i = find_block(s, t_ms);
-    if (i == s->n_blocks || s->blocks[i]->first_ms > t_ms)
-        i--; // in the gap between two blocks
-    struct cursor c = begin(s->blocks[i]);
-    do {
-        if (c.t_ms > t_ms)
-            break;
-        *ret = (struct tsdb_point){c.t_ms, c.value};
-    } while (next(&c));
+    size_t at = find_block(s, t_ms);
+    if (block_first_ms(block_at(s, at)) > t_ms)
+        at--; // in the gap between two blocks
+    const struct block *b = block_at(s, at);
+    int64_t scratch[TIMES_MAX];
+    const int64_t *t = times_read(b->times, scratch) + b->first;
+    struct cursor c = begin(b);
+    for (size_t i = 0; i < b->n && t[i] <= t_ms; i++) {
+        double v = next_value(&c);
+        if (!stream_is_absent(v))
+            *ret = (struct tsdb_point){t[i], v};
+    }
     return true;
 }
 
 // --- upkeep ---
 
-size_t stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples)
+static void block_free(struct block *b, ptrdiff_t *bytes)
+{
+    *bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + times_unref(b->times));
+    free(b);
+}
+
+void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes)
 {
     uint32_t gone = 0;
-    size_t bytes = 0;
-    while (gone < s->n_blocks && s->blocks[gone]->last_ms < oldest_ms) {
-        bytes += sizeof(struct block) + s->blocks[gone]->cap;
-        *ret_samples += s->blocks[gone]->n;
-        free(s->blocks[gone++]);
+    while (gone < s->n_sealed && block_last_ms(s->sealed[gone]) < oldest_ms) {
+        *ret_samples += s->sealed[gone]->samples;
+        block_free(s->sealed[gone++], bytes);
     }
-    s->n_blocks -= gone;
-    if (gone && s->n_blocks)
-        memmove(s->blocks, s->blocks + gone, s->n_blocks * sizeof(struct block *));
-    return bytes;
+    s->n_sealed -= gone;
+    if (gone && s->n_sealed)
+        memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
+    if (!s->n_sealed && s->open && block_last_ms(s->open) < oldest_ms) {
+        *ret_samples += s->open->samples;
+        stream_clear(s, bytes);
+    }
 }
 
-size_t stream_bytes(const struct stream *s)
+void stream_clear(struct stream *s, ptrdiff_t *bytes)
 {
-    size_t bytes = s->cap * sizeof(struct block *);
-    for (uint32_t i = 0; i < s->n_blocks; i++)
-        bytes += sizeof(struct block) + s->blocks[i]->cap;
-    return bytes;
-}
-
-void stream_finish(struct stream *s)
-{
-    for (uint32_t i = 0; i < s->n_blocks; i++)
-        free(s->blocks[i]);
-    free(s->blocks);
+    for (size_t i = 0; i < s->n_sealed; i++)
+        block_free(s->sealed[i], bytes);
+    if (s->open)
+        block_free(s->open, bytes);
+    *bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
+    free(s->sealed);
     *s = (struct stream){0};
 }

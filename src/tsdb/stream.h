@@ -1,46 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of one series, compressed as they are appended. Private to the room.
 //
-//   block    up to 120 samples as bytes. The first sample: time, value. Each further one: a varint
-//            of (change of the time step, zigzag) * 2 + (the value is the last one), then the value
-//            when it is another.
-//   value    a decimal number n / 10^places, places 0 to 5, when that is exact to the bit: the low
-//            three bits of its first byte are the places, the rest and the bytes behind it the
-//            zigzag of n, or of its change when the last value had the same places. Else its eight
-//            bytes; the stale marker takes one.
+//   block    values of passes in a row of one column of times. The first of them has a value. Each
+//            value as decimal.h has it; a number with as many places as the last one is its
+//            change. Form 7: its upper five bits are 0 for the stale marker, 1 to 15 for so many
+//            times the last value again, 16 to 31 for 1 to 16 passes without a sample.
 //
-// A constant gauge takes a byte a sample, a counter or percentage two to three.
+// A constant gauge takes a fraction of a byte a sample, a counter or percentage one to two, and
+// the times are shared.
 #pragma once
 
+#include "tsdb/times.h"
 #include "tsdb/tsdb.h"
 
+#define STREAM_RUN 8 // passes that are appended at once, at most
+
 struct block {
-    int64_t first_ms, last_ms;
-    uint16_t n, len, cap; // samples, bytes
+    struct times *times;
+    double last_value;
+    int64_t last_number;
+    uint16_t len, cap;         // bytes
+    uint8_t first, n, samples; // passes of the column; how many of them have a sample
+    uint8_t last_places : 4, last_repeats : 4; // the last byte says so many repeats; 0: another
     uint8_t data[];
 };
 
 struct stream {
-    struct block **blocks; // the oldest first; the last one is open
-    uint32_t n_blocks, cap;
-    int64_t last_ms, last_step; // of the newest sample
-    double last_value;
-    int64_t last_number; // of the last decimal value of the open block
-    uint8_t last_places;
+    struct block *open;    // NULL: no sample
+    struct block **sealed; // the oldest first
+    uint32_t n_sealed, cap;
 };
+
+// "No sample in this pass", where there is a row for each pass.
+double stream_absent(void);
+bool stream_is_absent(double v);
 
 static inline bool stream_empty(const struct stream *s)
 {
-    return s->n_blocks == 0;
+    return !s->open;
 }
-int64_t stream_first_ms(const struct stream *s); // not of an empty one
-// t_ms is newer than last_ms. Returns how many bytes the stream takes more.
-size_t stream_append(struct stream *s, int64_t t_ms, double value);
-// Drops blocks whose samples are all older. Returns the bytes that are free; *ret_samples: dropped.
-size_t stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples);
-size_t stream_bytes(const struct stream *s);
-void stream_finish(struct stream *s);
-// Samples with mint <= t <= maxt, replacing ret's.
+// Not of empty ones.
+int64_t stream_first_ms(const struct stream *s);
+int64_t stream_last_ms(const struct stream *s);
+
+// Values of n passes, from pass `at` of the column on; behind all that the stream holds. Adds to
+// *bytes what the stream takes more.
+void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
+                ptrdiff_t *bytes);
+// One sample with a time of its own, newer than all that the stream holds.
+void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *bytes);
+// Drops blocks whose samples are all older. *ret_samples: how many went.
+void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes);
+// All of it; what it took goes off *bytes.
+void stream_clear(struct stream *s, ptrdiff_t *bytes);
+// Appends samples with mint <= t <= maxt to ret.
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret);
 // The newest sample at or before t_ms; false: none.
 bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret);
+// For who appends samples elsewhere.
+void samples_push(struct tsdb_samples *s, int64_t t_ms, double value);

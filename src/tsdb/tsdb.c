@@ -88,27 +88,24 @@ size_t tsdb_series_count(const struct tsdb *db)
 static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms)
 {
     struct series *s = &db->series[ref];
-    uint64_t dropped = 0;
-    db->bytes_samples -= stream_drop(&s->samples, oldest_ms, &dropped);
-    db->samples_held -= dropped;
-    // A series of a group keeps its number: the group may get a sample for it any time.
-    if (stream_empty(&s->samples) && !s->group)
+    series_expire(db, s, oldest_ms);
+    if (stream_empty(&s->samples) && !s->claims &&
+        (!s->group || group_slot_idle(s->group, s->slot)))
         series_drop(db, ref);
 }
 
 static void find_oldest(const struct tsdb *db, int64_t *ret_min)
 {
+    int64_t first, last;
     *ret_min = INT64_MAX;
-    for (size_t i = 0; i < db->n_series; i++) {
-        const struct stream *s = &db->series[i].samples;
-        if (!stream_empty(s) && stream_first_ms(s) < *ret_min)
-            *ret_min = stream_first_ms(s);
-    }
+    for (size_t i = 0; i < db->n_series; i++)
+        if (series_span(&db->series[i], &first, &last) && first < *ret_min)
+            *ret_min = first;
 }
 
 static size_t bytes_held(const struct tsdb *db)
 {
-    return db->bytes_samples + index_bytes(db) + db->bytes_labels +
+    return (size_t)db->bytes_samples + index_bytes(db) + db->bytes_labels +
            db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
 }
 
@@ -168,7 +165,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .duplicates = db->duplicates,
         .series_refused = db->refused,
         .evicted_samples = db->evicted,
-        .bytes_samples = db->bytes_samples,
+        .bytes_samples = (size_t)db->bytes_samples,
         .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
         .bytes_symbols = tsdb_symbols_bytes(db->symbols),
         .max_t_ms = db->newest_ms,

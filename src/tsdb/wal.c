@@ -330,7 +330,7 @@ static void put_slots(struct wal *w, const struct tsdb *db, uint32_t group, cons
 }
 
 void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
-              const tsdb_ref *refs, const double *values, size_t stride, size_t n, int64_t t_ms)
+              const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms)
 {
     prepare(w, t_ms);
     struct written_group *g = &w->groups[group];
@@ -342,7 +342,7 @@ void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map
     wal_put_signed(&w->buffer, t_ms);
     wal_put_varint(&w->buffer, n);
     for (size_t i = 0; i < n; i++)
-        wal_put_value(&w->buffer, values[i * stride]);
+        wal_put_value(&w->buffer, values[i]);
     finish_record(w, start);
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tsdb/wal_codec.h"
 
-#include <math.h>
+#include "tsdb/decimal.h"
+#include "tsdb/stream.h"
+
 #include <zlib.h>
-
-#define STALE_BITS UINT64_C(0x7ff0000000000002)
-
-// First byte of a value: the low three bits say how it is written, the high five begin the number.
-enum { DECIMAL_MAX = 5, RAW = 6, STALE = 7 };
 
 static void put_u32(uint8_t *at, uint32_t v)
 {
@@ -48,14 +45,9 @@ void wal_put_varint(struct gs_buf *out, uint64_t v)
     gs_buf_add(out, bytes, n);
 }
 
-static uint64_t zigzag(int64_t v)
-{
-    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
-}
-
 void wal_put_signed(struct gs_buf *out, int64_t v)
 {
-    wal_put_varint(out, zigzag(v));
+    wal_put_varint(out, decimal_zigzag(v));
 }
 
 void wal_put_text(struct gs_buf *out, struct gs_slice s)
@@ -66,52 +58,18 @@ void wal_put_text(struct gs_buf *out, struct gs_slice s)
 
 // --- values ---
 
-static const double powers[DECIMAL_MAX + 1] = {1, 10, 100, 1000, 10000, 100000};
-
-static uint64_t bits_of(double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    return bits;
-}
-
-// The number of places with which v is exactly n / 10^places, up to five; -1: none.
-static int decimal_places(double v, int64_t *ret_n)
-{
-    if (!(fabs(v) < 1e12) || (v == 0 && signbit(v)))
-        return -1;
-    for (int places = 0; places <= DECIMAL_MAX; places++) {
-        int64_t n = (int64_t)(v * powers[places] + (v < 0 ? -0.5 : 0.5));
-        if ((double)n / powers[places] == v) {
-            *ret_n = n;
-            return places;
-        }
-    }
-    return -1;
-}
-
 void wal_put_value(struct gs_buf *out, double v)
 {
-    int64_t n = 0;
-    uint64_t bits = bits_of(v);
-    int places = bits == STALE_BITS ? STALE : decimal_places(v, &n);
-    if (places == STALE) {
-        gs_buf_add_char(out, STALE);
-    } else if (places < 0) {
-        uint8_t raw[9] = {RAW};
-        put_u32(raw + 1, (uint32_t)bits);
-        put_u32(raw + 5, (uint32_t)(bits >> 32));
-        gs_buf_add(out, raw, sizeof(raw));
-    } else {
-        uint64_t z = zigzag(n);
-        uint8_t bytes[10];
-        size_t len = 0;
-        bytes[len++] =
-            (uint8_t)((unsigned)places | (unsigned)(z & 0xf) << 3 | (z > 0xf ? 0x80u : 0));
-        for (z >>= 4; bytes[len - 1] & 0x80; z >>= 7)
-            bytes[len++] = (uint8_t)((z & 0x7f) | (z > 0x7f ? 0x80 : 0));
-        gs_buf_add(out, bytes, len);
+    uint8_t bytes[DECIMAL_MAX_BYTES];
+    size_t len = 1;
+    int64_t n;
+    int places;
+    bytes[0] = DECIMAL_OTHER;
+    if (!tsdb_is_stale(v) && !stream_is_absent(v)) {
+        places = decimal_places(v, 0, &n);
+        len = places < 0 ? decimal_put_raw(bytes, v) : decimal_put(bytes, (unsigned)places, n);
     }
+    gs_buf_add(out, bytes, len);
 }
 
 // --- reading ---
@@ -138,14 +96,9 @@ uint64_t wal_get_varint(struct wal_cursor *c)
     return 0;
 }
 
-static int64_t unzigzag(uint64_t z)
-{
-    return (int64_t)(z >> 1) ^ -(int64_t)(z & 1);
-}
-
 int64_t wal_get_signed(struct wal_cursor *c)
 {
-    return unzigzag(wal_get_varint(c));
+    return decimal_unzigzag(wal_get_varint(c));
 }
 
 struct gs_slice wal_get_text(struct wal_cursor *c)
@@ -160,27 +113,20 @@ struct gs_slice wal_get_text(struct wal_cursor *c)
     return s;
 }
 
-static double double_of(uint64_t bits)
-{
-    double v;
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
 double wal_get_value(struct wal_cursor *c)
 {
     uint8_t first = get_byte(c);
     unsigned form = first & 7;
-    if (form == STALE)
-        return double_of(STALE_BITS);
-    if (form == RAW) {
+    if (form == DECIMAL_OTHER)
+        return tsdb_stale_marker();
+    if (form == DECIMAL_RAW) {
         if (c->end - c->at < 8) {
             c->bad = true;
             return 0;
         }
         uint64_t bits = get_u32(c->at) | (uint64_t)get_u32(c->at + 4) << 32;
         c->at += 8;
-        return double_of(bits);
+        return decimal_of_bits(bits);
     }
     uint64_t z = (first >> 3) & 0xf;
     unsigned shift = 4;
@@ -192,7 +138,7 @@ double wal_get_value(struct wal_cursor *c)
         }
         z |= (uint64_t)(byte & 0x7f) << shift;
     }
-    return (double)unzigzag(z) / powers[form];
+    return (double)decimal_unzigzag(z) / decimal_powers[form];
 }
 
 static bool record_at(struct gs_slice segment, size_t pos, struct wal_record *ret, size_t *ret_end)

@@ -194,19 +194,100 @@ static void a_pass_that_is_rolled_back_leaves_nothing(void **state)
     (void)state;
 }
 
-static void a_series_goes_to_another_group(void **state)
+// Two targets expose it: the samples of both count in their order, as in Prometheus.
+static void a_series_of_two_groups(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     struct tsdb_group *g = tsdb_group_new(db), *h = tsdb_group_new(db);
+    size_t added, fresh;
     pass(g, 10, "ab", 1);
     pass(h, 15, "b", 7);
-    pass(g, 20, "a", 2);
+    pass(g, 20, "a", 2); // g's b ends
     pass(h, 25, "b", 8);
+    pass(g, 30, "ab", 3);
+    assert_ok(tsdb_group_begin(h, 30));
+    assert_true(tsdb_group_put(h, slot_of(h, "b"), 9)); // g was first at that time
+    tsdb_group_commit(h, &added, &fresh);
+    assert_int_equal(added, 0);
     assert_dump(db, NULL, 0, 0, 100,
-                "__name__=m,pod=a 10=1 20=2\n"
-                "__name__=m,pod=b 10=1 15=7 25=8\n");
+                "__name__=m,pod=a 10=1 20=2 30=3\n"
+                "__name__=m,pod=b 10=1 15=7 20=stale 25=8 30=3\n");
     tsdb_group_free(g);
+    // h has it alone again, and in rows.
+    for (int i = 4; i < 30; i++)
+        pass(h, i * 10, "b", i);
+    assert_dump(db, NULL, 0, 35, 60, "__name__=m,pod=b 40=4 50=5 60=6\n");
+    assert_dump(db, NULL, 0, 255, 1000, "__name__=m,pod=b 260=26 270=27 280=28 290=29\n");
     tsdb_group_free(h);
+    tsdb_free(db);
+    (void)state;
+}
+
+// What a list of samples by series has, the store has: groups come and go, series too, at random.
+static void groups_hold_what_a_plain_list_holds(void **state)
+{
+    enum { GROUPS = 3, PODS = 12, PASSES = 3000 };
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = INT64_MAX / 4});
+    struct tsdb_group *g[GROUPS] = {0};
+    bool live[PODS] = {0};
+    struct gs_buf want[PODS] = {0};
+    unsigned r = 5;
+    for (int i = 1; i <= PASSES; i++) {
+        int k = (int)((r = r * 1103515245 + 12345) >> 16) % GROUPS;
+        if (g[k] && (r >> 8) % 97 == 0) {
+            tsdb_group_free(g[k]);
+            g[k] = NULL;
+            for (int p = k; p < PODS; p += GROUPS)
+                live[p] = false; // freed without an end
+        }
+        if (!g[k])
+            g[k] = tsdb_group_new(db);
+        char pods[PODS + 1] = "";
+        size_t n = 0;
+        for (int p = k; p < PODS; p += GROUPS) {
+            bool has = ((r = r * 1103515245 + 12345) >> 16) % 4 != 0;
+            if (has) {
+                pods[n++] = (char)('a' + p);
+                gs_buf_addf(&want[p], " %d=%d", i, i);
+            } else if (live[p]) {
+                gs_buf_addf(&want[p], " %d=stale", i);
+            }
+            live[p] = has;
+        }
+        pass(g[k], i, pods, i);
+        if (i % 500 == 0)
+            tsdb_gc(db, i);
+    }
+    for (int p = 0; p < PODS; p++) {
+        const char pod[] = {(char)('a' + p), 0};
+        const struct tsdb_matcher m = {GS_SLICE("pod"), gs_slice_of(pod), TSDB_EQ, NULL};
+        GS_AUTO_FREE char *samples = gs_buf_take(&want[p]);
+        GS_AUTO_FREE char *text = gs_format("__name__=m,pod=%s%s\n", pod, samples);
+        assert_dump(db, &m, 1, 0, PASSES, text);
+    }
+    for (int k = 0; k < GROUPS; k++)
+        tsdb_group_free(g[k]);
+    tsdb_free(db);
+    (void)state;
+}
+
+// Pods come and go on a target that stays: their series go, and their slots serve others.
+static void series_of_a_group_go_after_the_retention(void **state)
+{
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 100});
+    struct tsdb_group *g = tsdb_group_new(db);
+    uint64_t epoch = tsdb_group_epoch(g);
+    for (int i = 0; i < 2000; i++) {
+        pass(g, i * 10, (char[]){'x', (char)('a' + i / 100), 0}, i);
+        if (i % 10 == 0)
+            tsdb_gc(db, i * 10);
+    }
+    assert_int_not_equal(tsdb_group_epoch(g), epoch);
+    assert_int_equal(tsdb_series_count(db), 2);
+    assert_true(slot_of(g, "x") < 5 && slot_of(g, "t") < 5);
+    assert_dump(db, NULL, 0, 19980, 20000,
+                "__name__=m,pod=x 19980=1998 19990=1999\n__name__=m,pod=t 19980=1998 19990=1999\n");
+    tsdb_group_free(g);
     tsdb_free(db);
     (void)state;
 }
@@ -445,7 +526,9 @@ int main(void)
         cmocka_unit_test(latest_looks_back),
         cmocka_unit_test(a_slot_without_a_sample_ends),
         cmocka_unit_test(a_pass_that_is_rolled_back_leaves_nothing),
-        cmocka_unit_test(a_series_goes_to_another_group),
+        cmocka_unit_test(a_series_of_two_groups),
+        cmocka_unit_test(groups_hold_what_a_plain_list_holds),
+        cmocka_unit_test(series_of_a_group_go_after_the_retention),
         cmocka_unit_test(old_samples_and_series_go),
         cmocka_unit_test(over_the_byte_limit_the_oldest_go),
         cmocka_unit_test(the_series_limit_holds),

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/decimal.h"
+
+#include <math.h>
+
+#define TOO_LARGE 1e12 // a number and its places stay exact in 53 bits
+
+static bool is_decimal(double v, unsigned places, int64_t *ret)
+{
+    double scaled = v * decimal_powers[places];
+    int64_t n = (int64_t)(scaled + (v < 0 ? -0.5 : 0.5));
+    *ret = n;
+    return (double)n / decimal_powers[places] == v;
+}
+
+int decimal_places(double v, unsigned hint, int64_t *ret_n)
+{
+    if (!(fabs(v) < TOO_LARGE) || (v == 0 && signbit(v)))
+        return -1;
+    if (hint <= DECIMAL_MAX_PLACES && is_decimal(v, hint, ret_n))
+        return (int)hint;
+    for (unsigned places = 0; places <= DECIMAL_MAX_PLACES; places++)
+        if (is_decimal(v, places, ret_n))
+            return (int)places;
+    return -1;
+}
+
+size_t decimal_put_varint(uint8_t *out, uint64_t v)
+{
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7)
+        out[n++] = (uint8_t)(v | 0x80);
+    out[n++] = (uint8_t)v;
+    return n;
+}
+
+size_t decimal_put(uint8_t *out, unsigned places, int64_t n)
+{
+    uint64_t z = decimal_zigzag(n);
+    out[0] = (uint8_t)(places | (unsigned)(z & 0xf) << 3 | (z > 0xf ? 0x80u : 0));
+    return z > 0xf ? 1 + decimal_put_varint(out + 1, z >> 4) : 1;
+}
+
+size_t decimal_put_raw(uint8_t *out, double v)
+{
+    uint64_t bits = decimal_bits(v);
+    out[0] = DECIMAL_RAW;
+    for (int i = 0; i < 8; i++)
+        out[1 + i] = (uint8_t)(bits >> (8 * i));
+    return 9;
+}

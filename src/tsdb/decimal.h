@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doubles as bytes, for blocks of samples and for the log. Private to the room.
+//
+// A value is a decimal number n / 10^places, places 0 to 5, when that is exact to the bit: the low
+// three bits of its first byte are the places, four more begin the zigzag of n, the highest says
+// that bytes with seven bits each follow. Otherwise form 6 and the eight bytes of the double.
+// Form 7 belongs to the caller: what is not a number.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { DECIMAL_MAX_PLACES = 5, DECIMAL_RAW = 6, DECIMAL_OTHER = 7, DECIMAL_MAX_BYTES = 11 };
+
+static const double decimal_powers[DECIMAL_MAX_PLACES + 1] = {1, 10, 100, 1000, 10000, 100000};
+
+static inline uint64_t decimal_bits(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+static inline double decimal_of_bits(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+static inline uint64_t decimal_zigzag(int64_t v)
+{
+    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t decimal_unzigzag(uint64_t z)
+{
+    return (int64_t)(z >> 1) ^ -(int64_t)(z & 1);
+}
+
+// -1: no decimal number. hint: places that are tried first, of a value like this one.
+int decimal_places(double v, unsigned hint, int64_t *ret_n);
+// Both return how many of at most DECIMAL_MAX_BYTES bytes they wrote.
+size_t decimal_put(uint8_t *out, unsigned places, int64_t n);
+size_t decimal_put_raw(uint8_t *out, double v);
+size_t decimal_put_varint(uint8_t *out, uint64_t v);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/times.h"
+
+#include "base/mem.h"
+#include "tsdb/decimal.h"
+
+static struct times *resized(struct times *t, size_t cap)
+{
+    t = gs_realloc_array(t, 1, sizeof(*t) + cap * sizeof(t->at[0]));
+    t->cap = (uint16_t)cap;
+    return t;
+}
+
+struct times *times_new(size_t cap)
+{
+    struct times *t = gs_alloc(sizeof(*t) + cap * sizeof(t->at[0]));
+    t->cap = (uint16_t)cap;
+    t->refs = 1;
+    return t;
+}
+
+struct times *times_ref(struct times *t)
+{
+    t->refs++;
+    return t;
+}
+
+size_t times_unref(struct times *t)
+{
+    if (!t || --t->refs)
+        return 0;
+    size_t bytes = times_bytes(t);
+    free(t);
+    return bytes;
+}
+
+struct times *times_push(struct times *t, int64_t t_ms)
+{
+    if (t->n == t->cap)
+        t = resized(t, t->cap * 2 < TIMES_MAX ? (size_t)t->cap * 2 : TIMES_MAX);
+    if (!t->n)
+        t->first_ms = t_ms;
+    t->last_ms = t->at[t->n++] = t_ms;
+    return t;
+}
+
+struct times *times_pack(struct times *t)
+{
+    uint8_t bytes[TIMES_MAX * 10];
+    size_t len = 0;
+    int64_t step = 0;
+    for (size_t i = 1; i < t->n; i++) {
+        int64_t next = t->at[i] - t->at[i - 1];
+        len += decimal_put_varint(bytes + len, decimal_zigzag(next - step));
+        step = next;
+    }
+    size_t cap = (len + sizeof(t->at[0]) - 1) / sizeof(t->at[0]);
+    if (!len || cap >= t->cap)
+        return t;
+    memcpy(t->at, bytes, len);
+    t->packed = (uint16_t)len;
+    return resized(t, cap);
+}
+
+size_t times_bytes(const struct times *t)
+{
+    return sizeof(*t) + t->cap * sizeof(t->at[0]);
+}
+
+const int64_t *times_read(const struct times *t, int64_t scratch[TIMES_MAX])
+{
+    if (!t->packed)
+        return t->at;
+    const uint8_t *in = (const uint8_t *)t->at;
+    int64_t step = 0;
+    scratch[0] = t->first_ms;
+    for (size_t i = 1; i < t->n; i++) {
+        uint64_t z = 0;
+        for (unsigned shift = 0;; shift += 7) {
+            z |= (uint64_t)(*in & 0x7f) << shift;
+            if (!(*in++ & 0x80))
+                break;
+        }
+        step += decimal_unzigzag(z);
+        scratch[i] = scratch[i - 1] + step;
+    }
+    return scratch;
+}

@@ -3,7 +3,7 @@
 // are only collected; callers hear of them after libcurl has returned, so that they may cancel,
 // send and free as they like.
 #include "base/mem.h"
-#include "net/curl_lib.h"
+#include "net/curl_spares.h"
 #include "net/http_client_ops.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@ struct curl_client {
     struct http_client base;
     uv_loop_t *loop;
     CURLM *multi;
+    struct curl_spares spares;
     char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
     struct pem_file ca, cert, key;
     bool insecure, follow_redirects;
@@ -50,6 +51,7 @@ struct curl_op {
     struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
     void *arg;
+    size_t body_len;         // of the handle's last reply, then of this one
     struct gs_error *failed; // found out while sending
     struct gs_buf inbox;     // bytes for on_data
     struct gs_buf body;
@@ -57,6 +59,7 @@ struct curl_op {
     char *name; // "GET https://…" for errors
     char error_text[CURL_ERROR_SIZE];
     CURLcode result;
+    bool plain_get; // the handle may serve the next GET of this URL
     bool queued, completed, delivering, retired, too_large;
 };
 
@@ -81,10 +84,24 @@ static void queue_news(struct curl_op *op)
 
 // --- ends of operations ---
 
+// libcurl copies neither headers nor buffers: what the handle points to goes with the operation.
+static void put_away(struct curl_op *op)
+{
+    struct curl_client *c = client_of(op);
+    bool keep = op->plain_get && op->completed && op->result == CURLE_OK && !c->closed;
+    if (!keep) {
+        curl->easy_cleanup(op->easy);
+        return;
+    }
+    curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, NULL);
+    curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, NULL);
+    curl_spares_put(&c->spares, curl, op->easy, op->name + strlen("GET "), op->body_len);
+}
+
 static void free_op(struct curl_op *op)
 {
     if (op->easy)
-        curl->easy_cleanup(op->easy);
+        put_away(op);
     curl->slist_free_all(op->headers);
     curl->slist_free_all(op->connect_to);
     gs_buf_finish(&op->inbox);
@@ -163,6 +180,7 @@ static void complete(struct curl_op *op)
                                       retry_after > 0 ? (int64_t)retry_after : 0};
     }
     retire(op);
+    op->body_len = op->body.len;
     op->cb.on_done(op->arg, &answer, err);
 }
 
@@ -293,6 +311,9 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
         op->too_large = true;
         return 0;
     }
+    // Room for a reply like the last one, so that it does not grow through all sizes below.
+    if (!op->body.len && op->body_len > len && op->body_len < op->max_reply)
+        (void)gs_buf_room(&op->body, op->body_len);
     gs_buf_add(&op->body, data, len);
     return len;
 }
@@ -422,6 +443,21 @@ static void set_peer(struct curl_op *op, const char *url)
     }
 }
 
+// What a handle keeps from one GET to the next.
+static void set_up(struct curl_op *op, const char *method, const char *url, struct gs_slice body)
+{
+    struct curl_client *c = client_of(op);
+    curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
+    if (c->user_agent)
+        curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
+    set_peer(op, url);
+    set_method(op, method, body);
+    if (c->follow_redirects && strcmp(method, "GET") == 0) // a POST could lose its body on the way
+        curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
+}
+
 static struct gs_error *prepare(struct curl_op *op, const struct http_call *call)
 {
     struct curl_client *c = client_of(op);
@@ -429,23 +465,20 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
     op->name = gs_format("%s %s", method, url);
-    op->easy = curl->easy_init();
+    op->plain_get = strcmp(method, "GET") == 0 && !call->body.len && !c->server_name;
+    struct curl_spare spare = {0};
+    if (op->plain_get)
+        spare = curl_spares_take(&c->spares, url);
+    op->easy = spare.easy ? spare.easy : curl->easy_init();
     if (!op->easy)
         return gs_error_new(GS_EIO, "%s: libcurl gave no handle", op->name);
     curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
-    curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
-    curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
-    curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
-    if (timeout != UINT_MAX)
-        curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, (long)timeout);
-    if (c->user_agent)
-        curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
-    set_peer(op, url);
-    set_method(op, method, call->body);
-    if (c->follow_redirects && strcmp(method, "GET") == 0) // a POST could lose its body on the way
-        curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, timeout != UINT_MAX ? (long)timeout : 0L);
+    op->body_len = spare.body;
+    if (!spare.easy)
+        set_up(op, method, url, call->body);
     struct gs_error *err = add_headers(op, call);
     if (err)
         return gs_error_wrap(err, "%s", op->name);
@@ -515,6 +548,7 @@ static void curl_free_client(struct http_client *base)
     while ((op = TAILQ_FIRST(&c->ops)))
         curl_cancel(&op->base);
     c->closed = true;
+    curl_spares_finish(&c->spares, curl);
     // Now, not when the handles are closed: its sockets are watched by handles of their own.
     curl->multi_cleanup(GS_TAKE(c->multi));
     uv_close((uv_handle_t *)&c->timer, handle_closed);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 // As Go's ParseInt with base 0, then ParseFloat.
-static bool parse_number(struct gs_slice text, double *ret)
+bool promql_parse_number(struct gs_slice text, double *ret)
 {
     char digits[1024];
     size_t n = 0;
@@ -32,7 +32,7 @@ static bool parse_number(struct gs_slice text, double *ret)
 
 static bool seconds_of_number(struct parser *p, struct token t, double *ret)
 {
-    bool number = parse_number(t.text, ret);
+    bool number = promql_parse_number(t.text, ret);
     bool too_large = number && isinf(*ret) && strchr(".0123456789", t.text.data[0]);
     if (number && !too_large)
         return true;

@@ -46,6 +46,7 @@ struct promql_node *parse_selector(struct parser *p);
 // [5m], [5m:1m], offset, @ behind a node
 struct promql_node *parse_postfix(struct parser *p, struct promql_node *n);
 bool parse_seconds(struct parser *p, struct token t, double *ret);
+bool promql_parse_number(struct gs_slice text, double *ret); // of a number's token
 
 // check.c: types and what else the grammar does not say. Fills node types.
 void promql_check(struct parser *p, struct promql_node *n);

@@ -2,13 +2,14 @@
 // Scripts of samples, queries and what they give: tests/promql/eval/*.test.
 //
 //   load STEP                          samples of series, STEP apart from 0 on; clears the store
-//     SERIES VALUE|A+BxN|_|_xN|stale …
+//     SERIES VALUES                    as promql/series.h
 //   eval instant at TIME EXPR          then the expected series, one a line: LABELS VALUE
 //   eval_ordered instant at TIME EXPR  in this order
 //   eval range from TIME to TIME step TIME EXPR    LABELS VALUE … with _ for none
 //   eval_fail instant|range … EXPR     then the error's text
 //   expect warn|info TEXT              among the expected lines
 #include "promql/promql.h"
+#include "promql/series.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -96,27 +97,20 @@ static void append(struct script *s, const struct metrics_label *l, size_t n, in
 }
 
 static void load_values(struct script *s, const struct metrics_label *l, size_t n, int64_t step_ms,
-                        char *at)
+                        const char *text)
 {
-    int64_t t = 0;
-    for (const char *w = word(&at); *w; w = word(&at)) {
-        double from = 0, by = 0;
-        unsigned times = 0;
-        char sign;
-        if (*w == '_') {
-            t += step_ms * (w[1] == 'x' ? strtol(w + 2, NULL, 10) : 1);
-        } else if (gs_streq(w, "stale")) {
-            append(s, l, n, t, tsdb_stale_marker());
-            t += step_ms;
-        } else if (sscanf(w, "%lf%c%lfx%u", &from, &sign, &by, &times) == 4) {
-            for (unsigned i = 0; i <= times; i++, t += step_ms)
-                append(s, l, n, t, from + (sign == '-' ? -by : by) * i);
-        } else {
-            assert_ok(gs_parse_double(gs_slice_of(w), &from));
-            append(s, l, n, t, from);
-            t += step_ms;
-        }
-    }
+    struct gs_arena arena = {0};
+    struct promql_values values;
+    struct gs_error *err = promql_parse_values(gs_slice_of(text), &arena, &values);
+    if (err)
+        fail_at(s, "values", gs_error_message(err));
+    struct promql_values_reader r = {.values = &values};
+    double v;
+    bool omitted;
+    for (int64_t t = 0; promql_values_next(&r, &v, &omitted); t += step_ms)
+        if (!omitted)
+            append(s, l, n, t, v);
+    gs_arena_finish(&arena);
 }
 
 static void load_line(struct script *s, int64_t step_ms, char *line)

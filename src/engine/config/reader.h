@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mappings of the configuration read by tables: one row a field. Private to the room.
+// Mappings of YAML files read by tables: one row a field. For the configuration, and for the files
+// of rooms above that are read the same way.
 #pragma once
 
 #include "codec/yaml.h"

@@ -4,6 +4,7 @@
 #include "engine/rules/parse.h"
 
 #include "base/file.h"
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -350,11 +351,15 @@ struct gs_error *rules_load_files(const char *const *globs, size_t n,
                                   struct rule_problems *problems, struct rule_set **ret)
 {
     struct rules_builder b = {.problems = problems};
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);
     for (size_t i = 0; i < n; i++) {
         glob_t found = {0};
         int rc = glob(globs[i], 0, NULL, &found);
-        for (size_t f = 0; rc == 0 && f < found.gl_pathc; f++)
-            load_file(&b, found.gl_pathv[f]);
+        for (size_t f = 0; rc == 0 && f < found.gl_pathc; f++) {
+            if (!gs_hmap_get_str(seen, found.gl_pathv[f])) // two globs may name one file
+                load_file(&b, found.gl_pathv[f]);
+            gs_hmap_put_str(seen, found.gl_pathv[f], seen);
+        }
         if (rc == GLOB_NOMATCH && !strpbrk(globs[i], "*?["))
             rules_problem(problems, gs_format("%s: no such rule file", globs[i]));
         globfree(&found);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/test_junit.h"
+
+#include <time.h>
+
+static void add_text(struct gs_buf *out, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '<')
+            gs_buf_add_str(out, "&lt;");
+        else if (c == '>')
+            gs_buf_add_str(out, "&gt;");
+        else if (c == '&')
+            gs_buf_add_str(out, "&amp;");
+        else if (c == '"')
+            gs_buf_add_str(out, "&#34;");
+        else if (c == '\n')
+            gs_buf_add_str(out, "&#xA;");
+        else if (c >= ' ' || c == '\t')
+            gs_buf_add_char(out, (char)c);
+        else // no other control character may stand in XML
+            gs_buf_add_str(out, "\xef\xbf\xbd");
+    }
+}
+
+static void add_element(struct gs_buf *out, const char *name, const char *text)
+{
+    gs_buf_addf(out, "<%s>", name);
+    add_text(out, text);
+    gs_buf_addf(out, "</%s>", name);
+}
+
+static void add_case(struct gs_buf *out, const struct rule_test_case *c)
+{
+    gs_buf_add_str(out, "<testcase name=\"");
+    add_text(out, c->name);
+    gs_buf_add_str(out, "\">");
+    for (size_t i = 0; i < c->n_failures; i++)
+        add_element(out, "failure", c->failures[i]);
+    gs_buf_add_str(out, "</testcase>");
+}
+
+void junit_begin(struct gs_buf *out)
+{
+    gs_buf_add_str(out, "<testsuites>");
+}
+
+void junit_suite(struct gs_buf *out, const char *file, const struct rule_tests_report *r,
+                 const char *error)
+{
+    size_t failures = 0;
+    for (size_t i = 0; i < r->n_cases; i++)
+        failures += r->cases[i].n_failures;
+    time_t now = time(NULL);
+    struct tm tm;
+    char when[32] = "";
+    if (!error && localtime_r(&now, &tm))
+        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+    gs_buf_add_str(out, "<testsuite name=\"");
+    add_text(out, file);
+    gs_buf_addf(out,
+                "\" tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"0\" timestamp=\"%s\">",
+                r->n_cases + (error != NULL), failures, error != NULL, when);
+    for (size_t i = 0; i < r->n_cases; i++)
+        add_case(out, &r->cases[i]);
+    if (error) {
+        gs_buf_add_str(out, "<testcase name=\"unknown\">");
+        add_element(out, "error", error);
+        gs_buf_add_str(out, "</testcase>");
+    }
+    gs_buf_add_str(out, "</testsuite>");
+}
+
+void junit_end(struct gs_buf *out)
+{
+    gs_buf_add_str(out, "</testsuites>");
+}

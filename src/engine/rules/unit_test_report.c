@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What did not come out as expected, as text: both sides, or the lines in which they differ.
+#include "engine/rules/unit_test_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#define MAX_DIFF_LINES 2000 // of a side: the table of the comparison is the square
+
+void test_fail(struct rule_test_case *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    gs_grow(&c->failures, &c->cap_failures, c->n_failures, sizeof(*c->failures));
+    c->failures[c->n_failures++] = gs_vformat(fmt, ap);
+    va_end(ap);
+}
+
+// --- differences by line ---
+
+struct lines {
+    struct gs_slice *items;
+    size_t n, cap;
+};
+
+static struct lines split(struct gs_slice text)
+{
+    struct lines l = {0};
+    while (text.data && text.len) {
+        gs_grow(&l.items, &l.cap, l.n, sizeof(*l.items));
+        l.items[l.n++] = gs_slice_cut(&text, '\n');
+    }
+    return l;
+}
+
+static void add_line(struct gs_buf *out, char sign, struct gs_slice line, bool color)
+{
+    const char *on = sign == '-' ? "\x1b[31m" : sign == '+' ? "\x1b[32m" : "";
+    bool colored = color && *on;
+    gs_buf_addf(out, "\n        %s%c " GS_SLICE_FMT "%s", colored ? on : "", sign,
+                GS_SLICE_ARG(line), colored ? "\x1b[0m" : "");
+}
+
+// table[i][j]: the length of the longest common part of a from i on and b from j on.
+static void diff(const struct lines *a, const struct lines *b, bool color, struct gs_buf *out)
+{
+    size_t w = b->n + 1, i = 0, j = 0;
+    GS_AUTO_FREE uint32_t *table = gs_alloc_array((a->n + 1) * w, sizeof(*table));
+    for (size_t y = a->n; y-- > 0;)
+        for (size_t x = b->n; x-- > 0;) {
+            uint32_t down = table[(y + 1) * w + x], right = table[y * w + x + 1];
+            table[y * w + x] = gs_slice_eq(a->items[y], b->items[x])
+                                   ? table[(y + 1) * w + x + 1] + 1
+                                   : (down > right ? down : right);
+        }
+    while (i < a->n || j < b->n) {
+        if (i < a->n && j < b->n && gs_slice_eq(a->items[i], b->items[j])) {
+            add_line(out, ' ', a->items[i++], color);
+            j++;
+        } else if (j == b->n || (i < a->n && table[(i + 1) * w + j] >= table[i * w + j + 1])) {
+            add_line(out, '-', a->items[i++], color);
+        } else {
+            add_line(out, '+', b->items[j++], color);
+        }
+    }
+}
+
+static void indent(struct gs_buf *out, const char *title, struct gs_slice text)
+{
+    gs_buf_addf(out, "\n        %s", title);
+    if (!text.len)
+        gs_buf_add_str(out, " nothing");
+    while (text.data && text.len) {
+        struct gs_slice line = gs_slice_cut(&text, '\n');
+        gs_buf_addf(out, "\n            " GS_SLICE_FMT, GS_SLICE_ARG(line));
+    }
+}
+
+static void differ(struct rule_test_case *c, const struct rule_tests_options *o, const char *head,
+                   const struct gs_buf *wanted, const struct gs_buf *got)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct lines a = split(gs_buf_slice(wanted)), b = split(gs_buf_slice(got));
+    if (o->diff && a.n <= MAX_DIFF_LINES && b.n <= MAX_DIFF_LINES) {
+        diff(&a, &b, o->color, &out);
+    } else {
+        indent(&out, "exp:", gs_buf_slice(wanted));
+        indent(&out, "got:", gs_buf_slice(got));
+    }
+    test_fail(c, "%s%s", head, out.data ? out.data : "");
+    free(a.items);
+    free(b.items);
+}
+
+// --- what is compared ---
+
+static void add_value(struct gs_buf *out, struct gs_slice s)
+{
+    gs_buf_add_char(out, '"');
+    for (size_t i = 0; i < s.len; i++) {
+        char ch = s.data[i];
+        if (ch == '\n')
+            gs_buf_add_str(out, "\\n");
+        else if (ch == '"' || ch == '\\')
+            gs_buf_addf(out, "\\%c", ch);
+        else
+            gs_buf_add_char(out, ch);
+    }
+    gs_buf_add_char(out, '"');
+}
+
+static void add_sample(struct gs_buf *out, const struct rule_sample *s)
+{
+    char text[GS_DOUBLE_SIZE];
+    const char *sep = "";
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq_str(s->labels[i].name, "__name__"))
+            gs_buf_add_slice(out, s->labels[i].value);
+    gs_buf_add_char(out, '{');
+    for (size_t i = 0; i < s->n_labels; i++) {
+        if (gs_slice_eq_str(s->labels[i].name, "__name__"))
+            continue;
+        gs_buf_addf(out, "%s" GS_SLICE_FMT "=", sep, GS_SLICE_ARG(s->labels[i].name));
+        add_value(out, s->labels[i].value);
+        sep = ", ";
+    }
+    gs_buf_addf(out, "} %s\n", gs_format_double(s->value, text));
+}
+
+void test_samples_differ(struct rule_test_case *c, const struct rule_tests_options *o,
+                         const struct test_expr *x, const struct rule_sample *wanted,
+                         size_t n_wanted, const struct rule_sample *got, size_t n_got)
+{
+    GS_AUTO_BUF struct gs_buf a = {0}, b = {0};
+    char time[GS_RFC3339_SIZE];
+    for (size_t i = 0; i < n_wanted; i++)
+        add_sample(&a, &wanted[i]);
+    for (size_t i = 0; i < n_got; i++)
+        add_sample(&b, &got[i]);
+    GS_AUTO_FREE char *head = gs_format("    %s: expr: \"%s\", time: %s", x->where, x->expr,
+                                        gs_format_units(x->eval_ms * GS_NS_PER_MS, time));
+    differ(c, o, head, &a, &b);
+}
+
+static void add_map(struct gs_buf *out, const char *title, const struct metrics_label *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_addf(out, "  %s" GS_SLICE_FMT ": ", title, GS_SLICE_ARG(l[i].name));
+        add_value(out, l[i].value);
+        gs_buf_add_char(out, '\n');
+    }
+}
+
+static void add_alerts(struct gs_buf *out, const struct test_alert *a, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_add_str(out, "alert\n");
+        add_map(out, "label ", a[i].labels, a[i].n_labels);
+        add_map(out, "annotation ", a[i].annotations, a[i].n_annotations);
+    }
+}
+
+void test_alerts_differ(struct rule_test_case *c, const struct rule_tests_options *o,
+                        const struct test_alerts *x, const struct test_alert *wanted,
+                        size_t n_wanted, const struct test_alert *got, size_t n_got)
+{
+    GS_AUTO_BUF struct gs_buf a = {0}, b = {0};
+    char time[GS_RFC3339_SIZE];
+    add_alerts(&a, wanted, n_wanted);
+    add_alerts(&b, got, n_got);
+    GS_AUTO_FREE char *head = gs_format("    %s: alertname: %s, time: %s", x->where, x->name,
+                                        gs_format_units(x->eval_ms * GS_NS_PER_MS, time));
+    differ(c, o, head, &a, &b);
+}

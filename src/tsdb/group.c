@@ -11,6 +11,7 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     g->last_ms = g->floor_ms = INT64_MIN;
     if (db->wal)
         g->wal_number = wal_group_new(db->wal);
+    TAILQ_INSERT_TAIL(&db->groups, g, all);
     return g;
 }
 
@@ -66,7 +67,7 @@ static void adopt(struct tsdb_group *g, uint32_t slot)
         g->floor_ms = last;
 }
 
-static void settle_all(struct tsdb_group *g)
+void group_settle(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
     for (size_t i = 0; i < g->n; i++) {
@@ -168,7 +169,7 @@ void tsdb_group_free(struct tsdb_group *g)
 {
     if (!g)
         return;
-    settle_all(g);
+    group_settle(g);
     for (size_t i = 0; i < g->n; i++) {
         if (g->refs[i] == TSDB_NO_REF)
             continue;
@@ -183,6 +184,7 @@ void tsdb_group_free(struct tsdb_group *g)
         free(g->rows[i]);
     }
     g->db->bytes_samples -= (ptrdiff_t)times_unref(g->times);
+    TAILQ_REMOVE(&g->db->groups, g, all);
     free(g->refs);
     free(g->loose);
     free(g->free_slots);
@@ -310,8 +312,8 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
     if (g->n_loose)
         put_loose(g, row, &added, &fresh);
     push_time(g);
-    if (g->held == GROUP_ROWS)
-        settle_all(g);
+    if (g->held == GROUP_ROWS || g->times->n == TIMES_MAX)
+        group_settle(g);
     *ret_added = added;
     *ret_new = fresh;
 }

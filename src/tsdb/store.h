@@ -2,9 +2,12 @@
 // The store's insides, between the files of the room.
 #pragma once
 
+#include "tsdb/snapshot.h"
 #include "tsdb/stream.h"
 #include "tsdb/tsdb.h"
 #include "tsdb/wal.h"
+
+#include <sys/queue.h>
 
 // A series has at most one group whose rows hold its newest samples. One that two groups claim (two
 // targets expose it) is loose: it belongs to neither, and their samples for it are appended one by
@@ -25,7 +28,9 @@ struct series {
 // i % GROUP_ROWS. They go into the blocks of the series when all rows are full.
 struct tsdb_group {
     struct tsdb *db;
-    tsdb_ref *refs; // by slot; TSDB_NO_REF: the slot is free
+    TAILQ_ENTRY(tsdb_group) all;
+    uint64_t settled_round; // of a snapshot
+    tsdb_ref *refs;         // by slot; TSDB_NO_REF: the slot is free
     bool *loose;
     double *rows[GROUP_ROWS]; // stream_absent(): no sample
     size_t n, refs_cap, loose_cap, rows_cap[GROUP_ROWS];
@@ -59,6 +64,9 @@ struct tsdb {
     int64_t told_ms; // of the last warning of evictions
     tsdb_ref gc_at;
     struct wal *wal; // NULL: memory only
+    struct snapshots *snapshots;
+    TAILQ_HEAD(, tsdb_group) groups;
+    uint64_t settle_round;
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
     ptrdiff_t bytes_samples;
@@ -79,6 +87,7 @@ const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t
 // group.c
 // The rows of the last pass; NULL before the first.
 const double *group_last_row(const struct tsdb_group *g);
+void group_settle(struct tsdb_group *g); // all rows go into blocks
 // Samples of a series that are in rows alone, appended to ret.
 void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
                 struct tsdb_samples *ret);

@@ -120,6 +120,7 @@ static void add_bytes(struct stream *s, const struct run *r, ptrdiff_t *bytes)
     }
     memcpy(b->data + b->len, r->data, r->len);
     b->len = (uint16_t)len;
+    b->dirty = true;
 }
 
 void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
@@ -200,7 +201,8 @@ static uint64_t get_varint(const uint8_t **at)
 {
     const uint8_t *p = *at;
     uint64_t v = *p & 0x7f;
-    for (unsigned shift = 7; *p++ & 0x80; shift += 7)
+    // The limit is for bytes from a file; what was written here ends before.
+    for (unsigned shift = 7; *p++ & 0x80 && shift < 64; shift += 7)
         v |= (uint64_t)(*p & 0x7f) << shift;
     *at = p;
     return v;
@@ -254,12 +256,12 @@ static struct cursor begin(const struct block *b)
     return (struct cursor){.at = b->data, .places = NO_PLACES};
 }
 
-static size_t n_blocks(const struct stream *s)
+size_t stream_blocks(const struct stream *s)
 {
     return s->n_sealed + (s->open != NULL);
 }
 
-static const struct block *block_at(const struct stream *s, size_t i)
+struct block *stream_block(const struct stream *s, size_t i)
 {
     return i < s->n_sealed ? s->sealed[i] : s->open;
 }
@@ -277,7 +279,7 @@ static int64_t block_last_ms(const struct block *b)
 
 int64_t stream_first_ms(const struct stream *s)
 {
-    return block_first_ms(block_at(s, 0));
+    return block_first_ms(stream_block(s, 0));
 }
 
 int64_t stream_last_ms(const struct stream *s)
@@ -288,10 +290,10 @@ int64_t stream_last_ms(const struct stream *s)
 // The first block that ends at or after t_ms.
 static size_t find_block(const struct stream *s, int64_t t_ms)
 {
-    size_t low = 0, high = n_blocks(s);
+    size_t low = 0, high = stream_blocks(s);
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (block_last_ms(block_at(s, mid)) < t_ms)
+        if (block_last_ms(stream_block(s, mid)) < t_ms)
             low = mid + 1;
         else
             high = mid;
@@ -333,9 +335,10 @@ static void read_block(const struct block *b, int64_t mint, int64_t maxt, struct
 
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
 {
-    size_t blocks = n_blocks(s);
-    for (size_t i = find_block(s, mint); i < blocks && block_first_ms(block_at(s, i)) <= maxt; i++)
-        read_block(block_at(s, i), mint, maxt, ret);
+    size_t blocks = stream_blocks(s);
+    for (size_t i = find_block(s, mint); i < blocks && block_first_ms(stream_block(s, i)) <= maxt;
+         i++)
+        read_block(stream_block(s, i), mint, maxt, ret);
 }
 
 bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
@@ -347,9 +350,9 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
         return true;
     }
     size_t at = find_block(s, t_ms);
-    if (block_first_ms(block_at(s, at)) > t_ms)
+    if (block_first_ms(stream_block(s, at)) > t_ms)
         at--; // in the gap between two blocks
-    const struct block *b = block_at(s, at);
+    const struct block *b = stream_block(s, at);
     int64_t scratch[TIMES_MAX];
     const int64_t *t = times_read(b->times, scratch) + b->first;
     struct cursor c = begin(b);
@@ -394,4 +397,61 @@ void stream_clear(struct stream *s, ptrdiff_t *bytes)
     *bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
     free(s->sealed);
     *s = (struct stream){0};
+}
+
+// --- loading ---
+
+// Decodes all of it: what a reader will meet, and what an appender has to know.
+static bool check(struct block *b)
+{
+    // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
+    uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
+    memcpy(padded, b->data, b->len);
+    struct cursor c = {.at = padded, .places = NO_PLACES};
+    double v = stream_absent();
+    for (size_t i = 0; i < b->n; i++) {
+        v = next_value(&c);
+        if (c.at > padded + b->len || (i == 0 && stream_is_absent(v)))
+            return false;
+        b->samples = (b->samples + !stream_is_absent(v)) & 0x7f;
+    }
+    b->last_value = v;
+    b->last_number = c.number;
+    b->last_places = c.places & 0xf;
+    return c.at == padded + b->len && !c.repeats && !c.absents && !stream_is_absent(v);
+}
+
+// Takes away the blocks that the one from first_ms on, and those behind it, replace. False: it
+// would overlap another.
+static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples, ptrdiff_t *bytes)
+{
+    while (s->open && block_first_ms(s->open) >= first_ms) {
+        *samples -= s->open->samples;
+        block_free(s->open, bytes);
+        s->open = s->n_sealed ? s->sealed[--s->n_sealed] : NULL;
+    }
+    return !s->open || block_last_ms(s->open) < first_ms;
+}
+
+bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
+                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes)
+{
+    if (data.len > TIMES_MAX * DECIMAL_MAX_BYTES)
+        return false;
+    struct block *b = gs_alloc(sizeof(*b) + data.len);
+    b->times = times_ref(times);
+    b->first = (uint8_t)first;
+    b->n = (uint8_t)n;
+    b->len = b->cap = (uint16_t)data.len;
+    memcpy(b->data, data.data, data.len);
+    *bytes += (ptrdiff_t)(sizeof(*b) + data.len);
+    if (!check(b) || !make_place(s, block_first_ms(b), samples, bytes)) {
+        block_free(b, bytes);
+        return false;
+    }
+    if (s->open)
+        seal(s, bytes);
+    s->open = b;
+    *samples += b->samples;
+    return true;
 }

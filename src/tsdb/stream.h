@@ -19,8 +19,10 @@ struct block {
     struct times *times;
     double last_value;
     int64_t last_number;
-    uint16_t len, cap;         // bytes
-    uint8_t first, n, samples; // passes of the column; how many of them have a sample
+    uint16_t len, cap;                         // bytes
+    uint8_t first, n;                          // passes of the column
+    uint8_t samples : 7;                       // how many of them have one
+    uint8_t dirty : 1;                         // longer than what a snapshot has of it
     uint8_t last_places : 4, last_repeats : 4; // the last byte says so many repeats; 0: another
     uint8_t data[];
 };
@@ -53,6 +55,12 @@ void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *byte
 void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes);
 // All of it; what it took goes off *bytes.
 void stream_clear(struct stream *s, ptrdiff_t *bytes);
+// A block that was written once; it replaces those that begin at its first sample or later. False:
+// it is not one, or overlaps another.
+bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
+                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes);
+size_t stream_blocks(const struct stream *s);
+struct block *stream_block(const struct stream *s, size_t i); // the oldest is 0
 // Appends samples with mint <= t <= maxt to ret.
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret);
 // The newest sample at or before t_ms; false: none.

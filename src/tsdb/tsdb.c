@@ -25,6 +25,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
     db->first_free = TSDB_NO_REF;
     db->newest_ms = db->evicted_until_ms = INT64_MIN;
     db->told_ms = -TELL_EVERY_MS;
+    TAILQ_INIT(&db->groups);
     index_init(db);
     return db;
 }
@@ -33,6 +34,7 @@ void tsdb_free(struct tsdb *db)
 {
     if (!db)
         return;
+    snapshots_close(db->snapshots);
     wal_close(db->wal);
     index_finish(db);
     series_table_finish(db);
@@ -56,7 +58,11 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
         tsdb_free(db);
         return err;
     }
+    struct snapshots *snapshots = snapshots_open(&(struct snapshot_config){
+        .dir = dir, .retention_ms = db->cfg.retention_ms, .log_bytes = cfg->snapshot_bytes});
+    snapshots_recover(snapshots, db, gs_unix_ms(), &db->recovered);
     wal_recover(wal, db, gs_unix_ms(), &db->recovered);
+    db->snapshots = snapshots;
     db->wal = wal;
     if (db->recovered.corrupt)
         gs_warn("tsdb", "%s: %llu places of the log were torn or corrupt; what they held is lost",
@@ -149,8 +155,10 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
 
 void tsdb_sync(struct tsdb *db)
 {
-    if (db->wal)
-        wal_flush(db->wal, gs_unix_ms());
+    if (!db->wal)
+        return;
+    wal_flush(db->wal, gs_unix_ms());
+    snapshots_step(db->snapshots, db, db->wal, gs_unix_ms());
 }
 
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
@@ -179,6 +187,6 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
     wal_status(db->wal, &status);
     ret->wal_on = true;
     ret->wal_failing = status.failing;
-    ret->wal_bytes = status.bytes;
+    ret->wal_bytes = status.bytes + snapshots_bytes(db->snapshots);
     ret->wal_errors = status.errors;
 }

@@ -20,6 +20,7 @@ struct tsdb_config {
     size_t max_series;    // 0: 2,000,000
     size_t max_bytes;     // of samples, index and symbols; 0: none. Passing it evicts the oldest
     const char *storage_path; // NULL: memory only
+    uint64_t snapshot_bytes;  // a snapshot each time the log has grown by this; 0: 256 MiB
 };
 
 // Memory only, cannot fail.

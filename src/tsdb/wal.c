@@ -5,26 +5,16 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "tsdb/wal_codec.h"
+#include "tsdb/wal_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #define DEFAULT_SEGMENT_BYTES ((size_t)64 << 20)
 #define DEFAULT_SEGMENT_MS    INT64_C(600000)
 #define BUFFER_BYTES          ((size_t)1 << 20)
-#define NAME_FORMAT           "wal-%08u"
-
-struct segment {
-    unsigned number;
-    uint64_t bytes;
-    int64_t newest_ms; // of its samples
-};
 
 struct written_group { // what the open segment says of a group
     uint64_t map_version;
@@ -38,9 +28,9 @@ struct wal {
     int64_t segment_ms;
     int lock_fd, fd; // fd -1: no open segment
     uint64_t run;
-    struct segment *segments; // ascending; the last one is open when fd is
-    size_t n_segments, segments_cap;
+    struct wal_files segments; // the last one is open when fd is
     int64_t opened_ms;
+    uint64_t written; // since the start
     struct gs_buf buffer;
     uint64_t *seen; // bit per ref: the open segment has its labels
     size_t seen_words;
@@ -48,45 +38,6 @@ struct wal {
     size_t n_groups, groups_cap;
     struct wal_status status;
 };
-
-static char *segment_path(const struct wal *w, unsigned number)
-{
-    return gs_format("%s/" NAME_FORMAT, w->dir, number);
-}
-
-// --- opening ---
-
-static int compare_segments(const void *a, const void *b)
-{
-    const struct segment *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-static struct gs_error *list_segments(struct wal *w)
-{
-    DIR *dir = opendir(w->dir);
-    if (!dir)
-        return gs_error_errno(errno, "%s", w->dir);
-    const struct dirent *entry;
-    while ((entry = readdir(dir))) {
-        uint64_t number;
-        struct gs_slice name = gs_slice_of(entry->d_name);
-        if (!gs_slice_starts(name, "wal-"))
-            continue;
-        struct gs_error *err =
-            gs_parse_u64(gs_slice_make(name.data + 4, name.len - 4), UINT32_MAX, &number);
-        gs_error_free(err);
-        if (err)
-            continue;
-        gs_grow(&w->segments, &w->segments_cap, w->n_segments, sizeof(*w->segments));
-        w->segments[w->n_segments++] =
-            (struct segment){.number = (unsigned)number, .newest_ms = INT64_MAX};
-    }
-    closedir(dir);
-    if (w->n_segments)
-        qsort(w->segments, w->n_segments, sizeof(*w->segments), compare_segments);
-    return NULL;
-}
 
 static struct gs_error *lock_dir(struct wal *w)
 {
@@ -115,7 +66,7 @@ struct gs_error *wal_open(const struct wal_config *cfg, struct wal **ret)
     if (!err)
         err = lock_dir(w);
     if (!err)
-        err = list_segments(w);
+        err = wal_files_list(&w->segments, w->dir, "wal-");
     if (err) {
         wal_close(w);
         return gs_error_wrap(err, "write-ahead log");
@@ -133,7 +84,7 @@ void wal_close(struct wal *w)
     gs_closep(&w->fd);
     gs_closep(&w->lock_fd);
     gs_buf_finish(&w->buffer);
-    free(w->segments);
+    wal_files_finish(&w->segments);
     free(w->seen);
     free(w->groups);
     free(w->dir);
@@ -142,50 +93,19 @@ void wal_close(struct wal *w)
 
 // --- recovery ---
 
-static void recover_segment(struct wal *w, struct recovery *r, struct segment *s,
-                            struct wal_recovery *stats)
-{
-    GS_AUTO_FREE char *path = segment_path(w, s->number);
-    GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        stats->corrupt++;
-        return;
-    }
-    s->bytes = (uint64_t)st.st_size;
-    w->status.bytes += s->bytes;
-    void *map =
-        st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (map == MAP_FAILED) {
-        s->newest_ms = INT64_MIN;
-        return;
-    }
-    (void)madvise(map, (size_t)st.st_size, MADV_SEQUENTIAL);
-    s->newest_ms = wal_recovery_segment(r, gs_slice_make(map, (size_t)st.st_size));
-    munmap(map, (size_t)st.st_size);
-}
-
-static void drop_old_segments(struct wal *w, int64_t now_ms)
-{
-    size_t gone = 0;
-    while (gone < w->n_segments && w->segments[gone].newest_ms < now_ms - w->retention_ms) {
-        GS_AUTO_FREE char *path = segment_path(w, w->segments[gone].number);
-        (void)unlink(path);
-        w->status.bytes -= w->segments[gone++].bytes;
-    }
-    w->n_segments -= gone;
-    if (gone && w->n_segments)
-        memmove(w->segments, w->segments + gone, w->n_segments * sizeof(*w->segments));
-}
-
 void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_recovery *ret)
 {
-    struct wal_recovery stats = {0};
-    struct recovery *r = wal_recovery_new(db, now_ms - w->retention_ms, &stats);
-    for (size_t i = 0; i < w->n_segments; i++)
-        recover_segment(w, r, &w->segments[i], &stats);
+    struct recovery *r = wal_recovery_new(db, now_ms - w->retention_ms, ret);
+    for (size_t i = 0; i < w->segments.n; i++) {
+        struct gs_slice bytes;
+        if (!wal_files_map(&w->segments, i, &bytes)) {
+            ret->corrupt++;
+            continue;
+        }
+        w->segments.items[i].newest_ms = wal_recovery_segment(r, bytes);
+        wal_files_unmap(bytes);
+    }
     wal_recovery_free(r);
-    *ret = stats;
 }
 
 // --- segments ---
@@ -203,41 +123,19 @@ static void forget_segment(struct wal *w)
 static void start_segment(struct wal *w, int64_t now_ms)
 {
     forget_segment(w);
-    drop_old_segments(w, now_ms);
-    unsigned number = w->n_segments ? w->segments[w->n_segments - 1].number + 1 : 1;
-    gs_grow(&w->segments, &w->segments_cap, w->n_segments, sizeof(*w->segments));
-    w->segments[w->n_segments++] = (struct segment){.number = number, .newest_ms = INT64_MIN};
     w->opened_ms = now_ms;
     gs_buf_add(&w->buffer, WAL_SEGMENT_MAGIC, 8);
     gs_buf_add(&w->buffer, &w->run, sizeof(w->run));
-    GS_AUTO_FREE char *path = segment_path(w, number);
-    // O_TRUNC: a file of this number can only be one that could not be written.
-    w->fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-}
-
-static bool write_all(int fd, const char *data, size_t len, size_t *ret_done)
-{
-    size_t done = 0;
-    while (fd >= 0 && done < len) {
-        ssize_t n = write(fd, data + done, len - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    *ret_done = done;
-    return done == len;
+    w->fd = wal_files_create(&w->segments);
+    wal_files_drop_older(&w->segments, now_ms - w->retention_ms);
 }
 
 static void write_buffer(struct wal *w)
 {
     if (!w->buffer.len)
         return;
-    size_t done;
-    bool ok = write_all(w->fd, w->buffer.data, w->buffer.len, &done);
-    w->segments[w->n_segments - 1].bytes += done;
-    w->status.bytes += done;
+    bool ok = wal_files_write(&w->segments, w->fd, gs_buf_slice(&w->buffer));
+    w->written += w->buffer.len;
     w->status.failing = !ok;
     gs_buf_clear(&w->buffer);
     if (ok)
@@ -245,19 +143,39 @@ static void write_buffer(struct wal *w)
     // The segment may end in a torn record: go on in a new one, which defines everything anew.
     w->status.errors++;
     forget_segment(w);
+    if (!w->segments.items[w->segments.n - 1].bytes)
+        wal_files_drop_last(&w->segments); // a full disk: not one more empty file each second
 }
 
 void wal_flush(struct wal *w, int64_t now_ms)
 {
     write_buffer(w);
-    if (w->fd >= 0 && (w->segments[w->n_segments - 1].bytes >= w->segment_bytes ||
+    if (w->fd >= 0 && (w->segments.items[w->segments.n - 1].bytes >= w->segment_bytes ||
                        now_ms - w->opened_ms >= w->segment_ms || now_ms < w->opened_ms))
         forget_segment(w);
+}
+
+unsigned wal_cut(struct wal *w)
+{
+    write_buffer(w);
+    forget_segment(w);
+    return w->segments.next_number;
+}
+
+void wal_drop_before(struct wal *w, unsigned number)
+{
+    wal_files_drop_before(&w->segments, number);
+}
+
+uint64_t wal_written(const struct wal *w)
+{
+    return w->written;
 }
 
 void wal_status(const struct wal *w, struct wal_status *ret)
 {
     *ret = w->status;
+    ret->bytes = w->segments.bytes;
 }
 
 // --- writing ---
@@ -266,9 +184,7 @@ static void prepare(struct wal *w, int64_t t_ms)
 {
     if (w->fd < 0)
         start_segment(w, gs_unix_ms());
-    struct segment *s = &w->segments[w->n_segments - 1];
-    if (t_ms > s->newest_ms)
-        s->newest_ms = t_ms;
+    wal_files_newest(&w->segments, t_ms);
 }
 
 static void finish_record(struct wal *w, size_t start)

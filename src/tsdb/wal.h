@@ -49,6 +49,10 @@ void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms
 // The number may mean another series from now on.
 void wal_series_gone(struct wal *w, tsdb_ref ref);
 void wal_flush(struct wal *w, int64_t now_ms);
+// What comes is in segments of this number and higher.
+unsigned wal_cut(struct wal *w);
+void wal_drop_before(struct wal *w, unsigned number);
+uint64_t wal_written(const struct wal *w); // bytes since the start
 
 struct wal_status {
     bool failing;

@@ -8,16 +8,18 @@
 #include <stdint.h>
 
 #define WAL_SEGMENT_MAGIC "gswal01\n"
+#define WAL_BLOCKS_MAGIC  "gsblk01\n"
 #define WAL_HEADER_SIZE   ((size_t)16) // magic, run (u64): passes of one run continue each other
 #define WAL_RECORD_MAGIC  UINT32_C(0x31525347) // "GSR1"
 #define WAL_RECORD_HEAD   ((size_t)13)
 #define WAL_MAX_RECORD    ((size_t)64 << 20)
 
 enum wal_type {
-    WAL_SERIES = 1, // ref, count, then name and value of each label
-    WAL_SLOTS = 2,  // group, count, refs
-    WAL_PASS = 3,   // group, time, count, values
-    WAL_SAMPLE = 4, // ref, time, value
+    WAL_SERIES = 1,  // ref, count, then name and value of each label
+    WAL_SLOTS = 2,   // group, count, refs
+    WAL_PASS = 3,    // group, time, count, values
+    WAL_SAMPLE = 4,  // ref, time, value
+    WAL_HISTORY = 5, // of a file of blocks: see snapshot.h
 };
 
 // Appends a record around a payload that add() has written: begin returns where it starts.

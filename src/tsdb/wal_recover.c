@@ -158,6 +158,8 @@ static bool read_record(struct recovery *r, struct wal_record *record)
         return read_pass(r, &record->payload);
     case WAL_SAMPLE:
         return read_sample(r, &record->payload);
+    case WAL_HISTORY: // not in the log
+        break;
     }
     return false;
 }

@@ -9,8 +9,10 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define L(name, value)                                                                             \
     {                                                                                              \
@@ -518,6 +520,140 @@ static void a_killed_process_leaves_what_was_synced(void **state)
     (void)state;
 }
 
+// One life of a process that keeps groups and single series and snapshots often; it leaves what it
+// sees in a file and is killed.
+static void live_and_die(const struct stored *s, unsigned seed, int64_t from, const char *seen)
+{
+    struct stored mine = *s;
+    assert_ok(tsdb_open(&(struct tsdb_config){.storage_path = s->dir,
+                                              .retention_ms = INT64_MAX / 4,
+                                              .snapshot_bytes = 700},
+                        &mine.db));
+    struct tsdb_group *g[3] = {tsdb_group_new(mine.db), tsdb_group_new(mine.db)};
+    unsigned r = seed;
+    for (int64_t t = from; t < from + 100; t++) {
+        r = r * 1103515245 + 12345;
+        append(mine.db, "own", "z", t, (double)(r >> 20) / 8);
+        if ((r >> 16) % 50 == 0) { // a target goes, another comes
+            tsdb_group_free(g[0]);
+            g[0] = tsdb_group_new(mine.db);
+        }
+        // Both expose "c".
+        pass(g[t % 2], t, t % 2 ? "bc" : (r >> 18) % 3 ? "ac" : "a", (double)(r >> 24));
+        tsdb_sync(mine.db);
+    }
+    GS_AUTO_FREE char *all = dump(mine.db, NULL, 0, 0, INT64_MAX);
+    assert_ok(gs_file_write_atomic(seen, 0644, gs_slice_of(all)));
+    raise(SIGKILL);
+}
+
+static void snapshots_and_log_give_all_that_was_there(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    tsdb_free(s.db);
+    GS_AUTO_FREE char *seen = gs_format("%s/seen", s.dir);
+    for (unsigned round = 0; round < 50; round++) {
+        pid_t child = fork();
+        if (child == 0)
+            live_and_die(&s, round + 1, 1 + 100 * (int64_t)round, seen);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        GS_AUTO_BUF struct gs_buf want = {0};
+        assert_ok(gs_file_read(seen, 1 << 24, &want));
+        assert_ok(tsdb_open(
+            &(struct tsdb_config){.storage_path = s.dir, .retention_ms = INT64_MAX / 4}, &s.db));
+        GS_AUTO_FREE char *got = dump(s.db, NULL, 0, 0, INT64_MAX);
+        assert_string_equal(got, want.data);
+        struct tsdb_stats stats;
+        tsdb_stats(s.db, &stats);
+        assert_int_equal(stats.wal_corrupt_records, 0);
+        // The log does not grow with the lives: it is some snapshots long.
+        GS_AUTO_FREE char *first = gs_format("%s/wal/wal-00000001", s.dir);
+        assert_true(round < 5 || access(first, F_OK) != 0);
+        tsdb_free(s.db);
+    }
+    assert_ok(tsdb_open(&(struct tsdb_config){.storage_path = s.dir, .retention_ms = INT64_MAX / 4},
+                        &s.db));
+    remove_store(&s);
+    (void)state;
+}
+
+// The disk is full for a while: memory goes on, and what came after that while is written again.
+static void a_full_disk_is_survived(void **state)
+{
+    struct stored s;
+    struct tsdb_stats stats;
+    struct rlimit old, none;
+    make_store(&s);
+    append(s.db, "m", "a", 10, 1);
+    tsdb_sync(s.db);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    for (int i = 0; i < 5; i++) {
+        append(s.db, "m", "a", 20 + i, 2);
+        tsdb_sync(s.db);
+    }
+    tsdb_stats(s.db, &stats);
+    assert_true(stats.wal_failing && stats.wal_errors == 5);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    append(s.db, "m", "a", 30, 3);
+    tsdb_sync(s.db);
+    tsdb_stats(s.db, &stats);
+    assert_false(stats.wal_failing);
+    assert_dump(s.db, NULL, 0, 0, 100, "__name__=m,pod=a 10=1 20=2 21=2 22=2 23=2 24=2 30=3\n");
+    tsdb_free(s.db);
+    open_store(&s);
+    assert_dump(s.db, NULL, 0, 0, 100, "__name__=m,pod=a 10=1 30=3\n");
+    remove_store(&s);
+    (void)state;
+}
+
+// Any changed byte of a file of blocks: never a crash, the rest is there.
+static void a_changed_byte_of_a_snapshot_costs_its_series(void **state)
+{
+    struct stored s;
+    make_store(&s);
+    tsdb_free(s.db);
+    assert_ok(tsdb_open(&(struct tsdb_config){.storage_path = s.dir,
+                                              .retention_ms = INT64_MAX / 4,
+                                              .snapshot_bytes = 1},
+                        &s.db));
+    for (int i = 0; i < 300; i++)
+        for (const char *pod = "abcdef"; *pod; pod++)
+            append(s.db, "m", (char[]){*pod, 0}, 10 + i, i * *pod);
+    tsdb_sync(s.db);
+    tsdb_sync(s.db); // a second one, so that the log of the first can go
+    tsdb_sync(s.db);
+    tsdb_free(s.db);
+    GS_AUTO_FREE char *path = gs_format("%s/wal/blocks-00000001", s.dir);
+    GS_AUTO_FREE char *rm =
+        gs_format("rm -f %s/wal/wal-* %s/wal/blocks-0000000[2-9]", s.dir, s.dir);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    assert_ok(gs_file_read(path, 1 << 20, &content));
+    assert_true(content.len > 1000);
+    for (size_t at = 0; at < content.len; at += 7) {
+        assert_int_equal(system(rm), 0);
+        content.data[at] ^= 0x41;
+        assert_ok(gs_file_write_atomic(path, 0644, gs_buf_slice(&content)));
+        content.data[at] ^= 0x41;
+        assert_ok(tsdb_open(
+            &(struct tsdb_config){.storage_path = s.dir, .retention_ms = INT64_MAX / 4}, &s.db));
+        struct tsdb_stats stats;
+        tsdb_stats(s.db, &stats);
+        assert_true(stats.wal_corrupt_records > 0);
+        tsdb_free(s.db);
+    }
+    assert_ok(tsdb_open(&(struct tsdb_config){.storage_path = s.dir, .retention_ms = INT64_MAX / 4},
+                        &s.db));
+    remove_store(&s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +674,9 @@ int main(void)
         cmocka_unit_test(a_second_process_is_refused),
         cmocka_unit_test(a_torn_or_changed_byte_costs_its_record),
         cmocka_unit_test(a_killed_process_leaves_what_was_synced),
+        cmocka_unit_test(snapshots_and_log_give_all_that_was_there),
+        cmocka_unit_test(a_full_disk_is_survived),
+        cmocka_unit_test(a_changed_byte_of_a_snapshot_costs_its_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/snapshot.h"
+
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tsdb/store.h"
+#include "tsdb/wal_codec.h"
+#include "tsdb/wal_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define DEFAULT_LOG_BYTES ((uint64_t)256 << 20)
+#define DEFAULT_EVERY_MS  INT64_C(600000)
+#define SERIES_A_STEP     ((size_t)30000) // some 20 ms
+#define BUFFER_BYTES      ((size_t)1 << 20)
+
+struct snapshots {
+    char *dir;
+    int64_t retention_ms, every_ms;
+    uint64_t log_bytes;
+    struct wal_files files;
+    // of the one under way
+    bool running, failed;
+    bool all; // the last one failed: blocks that it took as written are not
+    int fd;
+    struct gs_buf buffer;
+    uint64_t round;    // groups that were settled in it have this number
+    tsdb_ref at;       // next series
+    uint64_t next_id;  // of a text or a column of times
+    unsigned log_from; // the log behind its cut; all before was needed to this point
+    // of the last one
+    unsigned log_before;
+    int64_t began_ms;
+    uint64_t began_bytes; // of the log
+    // Numbers of texts and columns given in this step; both may be others' at the next one.
+    struct gs_hmap *texts, *times;
+};
+
+struct snapshots *snapshots_open(const struct snapshot_config *cfg)
+{
+    struct snapshots *s = gs_alloc(sizeof(*s));
+    s->dir = gs_strdup(cfg->dir);
+    s->retention_ms = cfg->retention_ms;
+    s->every_ms = cfg->every_ms ? cfg->every_ms : DEFAULT_EVERY_MS;
+    s->log_bytes = cfg->log_bytes ? cfg->log_bytes : DEFAULT_LOG_BYTES;
+    s->fd = -1;
+    s->texts = gs_hmap_new(NULL);
+    s->times = gs_hmap_new(NULL);
+    // A folder that cannot be read was reported by wal_open().
+    gs_error_free(wal_files_list(&s->files, cfg->dir, "blocks-"));
+    return s;
+}
+
+void snapshots_close(struct snapshots *s)
+{
+    if (!s)
+        return;
+    gs_closep(&s->fd); // one that did not end: what it has counts, the log has the rest
+    gs_buf_finish(&s->buffer);
+    gs_hmap_free(s->texts);
+    gs_hmap_free(s->times);
+    wal_files_finish(&s->files);
+    free(s->dir);
+    free(s);
+}
+
+uint64_t snapshots_bytes(const struct snapshots *s)
+{
+    return s->files.bytes;
+}
+
+void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
+                       struct wal_recovery *stats)
+{
+    for (size_t i = 0; i < s->files.n; i++) {
+        struct gs_slice bytes;
+        if (!wal_files_map(&s->files, i, &bytes)) {
+            stats->corrupt++;
+            continue;
+        }
+        s->files.items[i].newest_ms = snapshot_load(db, bytes, now_ms - s->retention_ms, stats);
+        stats->bytes += bytes.len;
+        wal_files_unmap(bytes);
+    }
+    s->all = true; // flags of loaded blocks say nothing of a file that may go
+    s->began_ms = now_ms;
+}
+
+// --- writing ---
+
+static void write_buffer(struct snapshots *s)
+{
+    if (!wal_files_write(&s->files, s->fd, gs_buf_slice(&s->buffer)))
+        s->failed = true;
+    gs_buf_clear(&s->buffer);
+}
+
+// Returns whether it is the first use.
+static bool put_id(struct snapshots *s, struct gs_hmap *ids, const void *key, size_t len)
+{
+    struct gs_slice k = gs_slice_make(key, len);
+    uintptr_t id = (uintptr_t)gs_hmap_get(ids, k);
+    bool first = !id;
+    if (first) {
+        id = ++s->next_id;
+        gs_hmap_put(ids, k, (void *)id);
+    }
+    wal_put_varint(&s->buffer, (uint64_t)id << 1 | first);
+    return first;
+}
+
+static void put_text(struct snapshots *s, const struct tsdb *db, uint32_t symbol)
+{
+    if (put_id(s, s->texts, &symbol, sizeof(symbol)))
+        wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, symbol));
+}
+
+static void put_times(struct snapshots *s, const struct times *t)
+{
+    int64_t scratch[TIMES_MAX], step = 0;
+    if (!put_id(s, s->times, &t, sizeof(t)))
+        return;
+    const int64_t *at = times_read(t, scratch);
+    wal_put_varint(&s->buffer, t->n);
+    wal_put_signed(&s->buffer, at[0]);
+    for (size_t i = 1; i < t->n; i++) {
+        wal_put_signed(&s->buffer, at[i] - at[i - 1] - step);
+        step = at[i] - at[i - 1];
+    }
+}
+
+static void put_block(struct snapshots *s, struct block *b)
+{
+    put_times(s, b->times);
+    wal_put_varint(&s->buffer, b->first);
+    wal_put_varint(&s->buffer, b->n);
+    wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
+    b->dirty = false;
+}
+
+static void put_series(struct snapshots *s, struct tsdb *db, const struct series *series)
+{
+    size_t n = stream_blocks(&series->samples), from = n;
+    while (from && (s->all || stream_block(&series->samples, from - 1)->dirty))
+        from--;
+    if (from == n)
+        return;
+    size_t start = wal_record_begin(&s->buffer, WAL_HISTORY);
+    wal_put_varint(&s->buffer, series->n_pairs);
+    for (size_t i = 0; i < series->n_pairs; i++) {
+        put_text(s, db, series->pairs[i].name);
+        put_text(s, db, series->pairs[i].value);
+    }
+    wal_put_varint(&s->buffer, n - from);
+    for (size_t i = from; i < n; i++)
+        put_block(s, stream_block(&series->samples, i));
+    wal_record_end(&s->buffer, start);
+    wal_files_newest(&s->files, stream_last_ms(&series->samples));
+    if (s->buffer.len >= BUFFER_BYTES)
+        write_buffer(s);
+}
+
+static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
+{
+    wal_files_drop_older(&s->files, now_ms - s->retention_ms);
+    s->running = true;
+    s->round = ++db->settle_round;
+    s->at = 0;
+    s->next_id = 0;
+    s->began_ms = now_ms;
+    s->began_bytes = wal_written(w);
+    s->log_from = wal_cut(w);
+    s->fd = wal_files_create(&s->files);
+    s->failed = s->fd < 0;
+    gs_buf_add(&s->buffer, WAL_BLOCKS_MAGIC, 8);
+}
+
+static void end(struct snapshots *s, struct wal *w)
+{
+    write_buffer(s);
+    gs_closep(&s->fd);
+    s->fd = -1;
+    s->running = false;
+    s->all = s->failed;
+    if (s->failed) {
+        gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
+                s->dir);
+        wal_files_drop_last(&s->files);
+        return;
+    }
+    wal_drop_before(w, s->log_before);
+    s->log_before = s->log_from;
+}
+
+// The newest samples of groups go into blocks. Returns how many series that were.
+static size_t settle_groups(struct snapshots *s, struct tsdb *db)
+{
+    size_t n = 0;
+    struct tsdb_group *g;
+    TAILQ_FOREACH(g, &db->groups, all)
+    {
+        if (g->settled_round == s->round)
+            continue;
+        if (n >= SERIES_A_STEP)
+            break;
+        g->settled_round = s->round;
+        group_settle(g);
+        n += g->n + 1;
+    }
+    return n;
+}
+
+void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
+{
+    if (!s->running) {
+        if (now_ms - s->began_ms < s->every_ms && now_ms >= s->began_ms &&
+            wal_written(w) - s->began_bytes < s->log_bytes)
+            return;
+        begin(s, db, w, now_ms);
+    }
+    gs_hmap_clear(s->texts);
+    gs_hmap_clear(s->times);
+    size_t n = settle_groups(s, db);
+    for (; n < SERIES_A_STEP && s->at < db->n_series && !s->failed; n++, s->at++)
+        if (db->series[s->at].pairs)
+            put_series(s, db, &db->series[s->at]);
+    if (n < SERIES_A_STEP || s->failed)
+        end(s, w);
+}

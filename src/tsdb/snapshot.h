@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of samples in files beside the log, so that the log stays short: a restart reads blocks as
+// they are and replays minutes instead of the whole retention, and the disk holds compressed
+// samples. Private to the room.
+//
+//   file      blocks-00000007: "gsblk01\n", then records as in the log. It has the blocks that are
+//             new or longer since the file before. A block takes the place of all earlier
+//             ones that begin at its first sample or later.
+//   HISTORY   a series and its blocks. Label texts and columns of times are numbered at their first
+//             use in the file: number * 2 + 1 and the thing itself, later number * 2.
+//
+// A snapshot begins with a cut of the log and goes on for some seconds, a part at each step, while
+// samples come in: what came before the cut is in blocks when it ends. Then the part of the log
+// that the snapshot before made needless is deleted (not the newest part: the operating system may
+// not have written this snapshot's file to the disk yet).
+#pragma once
+
+#include "tsdb/wal.h"
+
+struct snapshots;
+
+struct snapshot_config {
+    const char *dir; // there, and nobody else's
+    int64_t retention_ms;
+    uint64_t log_bytes; // a snapshot each time the log has grown by so much; 0: 256 MiB
+    int64_t every_ms;   // … or after this long; 0: 10 min
+};
+
+struct snapshots *snapshots_open(const struct snapshot_config *cfg);
+void snapshots_close(struct snapshots *s);
+// Before wal_recover: the blocks of all files into db, the empty one of a start.
+void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
+                       struct wal_recovery *stats);
+// Call each second. Begins a snapshot when it is time, or does a bounded part of one.
+void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms);
+uint64_t snapshots_bytes(const struct snapshots *s);
+
+// One file's bytes into db. Returns the time of its newest sample, INT64_MIN without any.
+int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
+                      struct wal_recovery *stats);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/wal_files.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *path_of(const struct wal_files *f, unsigned number)
+{
+    return gs_format("%s/%s%08u", f->dir, f->prefix, number);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct wal_file *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static struct wal_file *add(struct wal_files *f, unsigned number, int64_t newest_ms)
+{
+    gs_grow(&f->items, &f->cap, f->n, sizeof(*f->items));
+    f->items[f->n] = (struct wal_file){.number = number, .newest_ms = newest_ms};
+    return &f->items[f->n++];
+}
+
+struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const char *prefix)
+{
+    *f = (struct wal_files){.dir = gs_strdup(dir_path), .prefix = gs_strdup(prefix)};
+    f->next_number = 1;
+    DIR *dir = opendir(dir_path);
+    if (!dir)
+        return gs_error_errno(errno, "%s", dir_path);
+    const struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        uint64_t number;
+        struct gs_slice name = gs_slice_of(entry->d_name), digits = name;
+        if (!gs_slice_starts(name, prefix))
+            continue;
+        digits.data += strlen(prefix);
+        digits.len -= strlen(prefix);
+        GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(digits, UINT32_MAX - 1, &number);
+        if (!err)
+            add(f, (unsigned)number, INT64_MAX);
+    }
+    closedir(dir);
+    if (!f->n)
+        return NULL;
+    qsort(f->items, f->n, sizeof(*f->items), compare);
+    f->next_number = f->items[f->n - 1].number + 1;
+    return NULL;
+}
+
+void wal_files_finish(struct wal_files *f)
+{
+    free(f->dir);
+    free(f->prefix);
+    free(f->items);
+}
+
+bool wal_files_map(struct wal_files *f, size_t i, struct gs_slice *ret)
+{
+    GS_AUTO_FREE char *path = path_of(f, f->items[i].number);
+    GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return false;
+    size_t size = (size_t)st.st_size;
+    f->bytes += size - f->items[i].bytes;
+    f->items[i].bytes = size;
+    *ret = GS_SLICE("");
+    if (!size)
+        return true;
+    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return false;
+    (void)madvise(map, size, MADV_SEQUENTIAL);
+    *ret = gs_slice_make(map, size);
+    return true;
+}
+
+void wal_files_unmap(struct gs_slice bytes)
+{
+    if (bytes.len)
+        munmap((void *)bytes.data, bytes.len);
+}
+
+int wal_files_create(struct wal_files *f)
+{
+    const struct wal_file *file = add(f, f->next_number++, INT64_MIN);
+    GS_AUTO_FREE char *path = path_of(f, file->number);
+    // O_TRUNC: a file of this number can only be one that could not be written.
+    return open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+}
+
+bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes)
+{
+    size_t done = 0;
+    while (fd >= 0 && done < bytes.len) {
+        ssize_t n = write(fd, bytes.data + done, bytes.len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    f->items[f->n - 1].bytes += done;
+    f->bytes += done;
+    return done == bytes.len;
+}
+
+void wal_files_newest(struct wal_files *f, int64_t t_ms)
+{
+    struct wal_file *last = &f->items[f->n - 1];
+    if (t_ms > last->newest_ms)
+        last->newest_ms = t_ms;
+}
+
+static void delete_file(struct wal_files *f, const struct wal_file *file)
+{
+    GS_AUTO_FREE char *path = path_of(f, file->number);
+    (void)unlink(path);
+    f->bytes -= file->bytes;
+}
+
+static void drop_front(struct wal_files *f, size_t gone)
+{
+    for (size_t i = 0; i < gone; i++)
+        delete_file(f, &f->items[i]);
+    f->n -= gone;
+    if (gone && f->n)
+        memmove(f->items, f->items + gone, f->n * sizeof(*f->items));
+}
+
+void wal_files_drop_older(struct wal_files *f, int64_t oldest_ms)
+{
+    size_t gone = 0;
+    while (gone + 1 < f->n && f->items[gone].newest_ms < oldest_ms)
+        gone++;
+    drop_front(f, gone);
+}
+
+void wal_files_drop_before(struct wal_files *f, unsigned number)
+{
+    size_t gone = 0;
+    while (gone < f->n && f->items[gone].number < number)
+        gone++;
+    drop_front(f, gone);
+}
+
+void wal_files_drop_last(struct wal_files *f)
+{
+    delete_file(f, &f->items[--f->n]);
+}

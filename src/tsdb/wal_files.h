@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbered files of a folder ("wal-00000012"): listing, mapping, appending, deleting what is old.
+// Private to the room.
+#pragma once
+
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wal_file {
+    unsigned number;
+    uint64_t bytes;
+    int64_t newest_ms; // of its samples; INT64_MIN: none
+};
+
+struct wal_files {
+    char *dir, *prefix;
+    struct wal_file *items; // ascending numbers; the last one is the one that is written
+    size_t n, cap;
+    unsigned next_number;
+    uint64_t bytes; // of all
+};
+
+// Files that are there already have newest_ms INT64_MAX until who reads them knows better.
+struct gs_error *wal_files_list(struct wal_files *f, const char *dir, const char *prefix);
+void wal_files_finish(struct wal_files *f);
+// All bytes of a file, until wal_files_unmap; empty ones too. False: it cannot be read.
+bool wal_files_map(struct wal_files *f, size_t i, struct gs_slice *ret);
+void wal_files_unmap(struct gs_slice bytes);
+// A new one behind the last; the descriptor, -1 when it cannot be made (it is listed anyhow).
+int wal_files_create(struct wal_files *f);
+// Appends to the last one. False: not all of it could be written.
+bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes);
+void wal_files_newest(struct wal_files *f, int64_t t_ms); // the last one has a sample of t_ms
+// Those before the last one whose samples are all older than oldest_ms, from the front on.
+void wal_files_drop_older(struct wal_files *f, int64_t oldest_ms);
+void wal_files_drop_before(struct wal_files *f, unsigned number);
+void wal_files_drop_last(struct wal_files *f);

@@ -156,3 +156,10 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
                                      struct engine_config **ret);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
+
+// A file of HTTP settings alone: what promtool's --http.config.file names. What is known but not
+// acted on is an error here.
+struct engine_http_file;
+struct gs_error *engine_http_file_load(const char *path, struct engine_http_file **ret);
+const struct engine_http *engine_http_file_settings(const struct engine_http_file *f);
+void engine_http_file_free(struct engine_http_file *f);

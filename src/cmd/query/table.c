@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables for people: what all series have in common stands once above, a column for each label in
+// which they differ; of a range, a line for each time and a column for each series.
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "cmd/query/query.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+void query_add_visible(struct gs_buf *out, struct gs_slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        // U+0080 to U+009F, as UTF-8, are controls too.
+        bool c1 = c == 0xc2 && i + 1 < s.len && ((unsigned char)s.data[i + 1] & 0xe0) == 0x80;
+        if (c == '\n')
+            gs_buf_add_str(out, "\\n");
+        else if (c < ' ' || c == 0x7f)
+            gs_buf_addf(out, "\\x%02x", c);
+        else if (c1)
+            gs_buf_addf(out, "\\x%02x", (unsigned char)s.data[++i]);
+        else
+            gs_buf_add_char(out, (char)c);
+    }
+}
+
+// --- cells ---
+
+struct table {
+    struct gs_arena *arena;
+    const char **cells; // rows of n_columns
+    size_t n_columns, n_rows;
+    bool *right; // by column
+};
+
+static bool table_begin(struct table *t, struct gs_arena *arena, size_t rows, size_t columns)
+{
+    *t = (struct table){.arena = arena, .n_columns = columns, .n_rows = rows};
+    size_t n;
+    if (__builtin_mul_overflow(rows, columns, &n) || n > SIZE_MAX / sizeof(char *) - 1)
+        return false;
+    t->cells = gs_arena_alloc(arena, (n + 1) * sizeof(*t->cells));
+    t->right = gs_arena_alloc(arena, columns + 1);
+    return t->cells && t->right;
+}
+
+static void put(struct table *t, size_t row, size_t column, const char *text)
+{
+    GS_AUTO_BUF struct gs_buf visible = {0};
+    query_add_visible(&visible, gs_slice_of(text ? text : "-"));
+    t->cells[row * t->n_columns + column] =
+        visible.len ? gs_arena_strndup(t->arena, visible.data, visible.len) : "\"\"";
+}
+
+static size_t width(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static const char *cell(const struct table *t, size_t row, size_t column)
+{
+    const char *text = t->cells[row * t->n_columns + column];
+    return text ? text : "-";
+}
+
+static void print_row(const struct table *t, size_t row, const size_t *widths, bool bold,
+                      struct gs_buf *out)
+{
+    gs_buf_add_str(out, bold ? "\x1b[1m" : "");
+    for (size_t c = 0; c < t->n_columns; c++) {
+        const char *text = cell(t, row, c);
+        size_t fill = widths[c] - width(text);
+        bool last = c + 1 == t->n_columns;
+        for (size_t i = 0; t->right[c] && i < fill; i++)
+            gs_buf_add_char(out, ' ');
+        gs_buf_add_str(out, text);
+        for (size_t i = 0; !t->right[c] && !last && i < fill; i++)
+            gs_buf_add_char(out, ' ');
+        gs_buf_add_str(out, last ? "" : "  ");
+    }
+    gs_buf_add_str(out, bold ? "\x1b[0m\n" : "\n");
+}
+
+static void table_print(const struct table *t, bool bold, struct gs_buf *out)
+{
+    size_t *widths = gs_arena_alloc(t->arena, (t->n_columns + 1) * sizeof(*widths));
+    if (!widths)
+        return;
+    for (size_t r = 0; r < t->n_rows; r++)
+        for (size_t c = 0; c < t->n_columns; c++) {
+            size_t w = width(cell(t, r, c));
+            widths[c] = w > widths[c] ? w : widths[c];
+        }
+    for (size_t r = 0; r < t->n_rows; r++)
+        print_row(t, r, widths, bold && r == 0, out);
+}
+
+// --- what differs ---
+
+static bool same_everywhere(const struct query_result *r, const char *name)
+{
+    const char *first = query_label_of(&r->series[0], name);
+    for (size_t i = 1; i < r->n; i++)
+        if (!gs_streq(first, query_label_of(&r->series[i], name)))
+            return false;
+    return first != NULL;
+}
+
+// Names that differ move to the front of `names`; the others become `common`.
+static size_t split_names(const struct query_result *r, const struct query_names *names,
+                          struct query_label *common, size_t *ret_common)
+{
+    size_t differ = 0, n = 0;
+    for (size_t i = 0; i < names->n; i++) {
+        const char *name = names->items[i];
+        if (same_everywhere(r, name))
+            common[n++] = (struct query_label){name, query_label_of(&r->series[0], name)};
+        else
+            names->items[differ++] = name;
+    }
+    *ret_common = n;
+    return differ;
+}
+
+static void add_time(struct gs_buf *out, int64_t t_ms)
+{
+    char text[GS_RFC3339_SIZE];
+    int64_t ms = ((t_ms % 1000) + 1000) % 1000;
+    gs_format_rfc3339(t_ms - ms, text);
+    if (!ms) {
+        gs_buf_add_str(out, text);
+        return;
+    }
+    size_t n = strlen(text);
+    gs_buf_addf(out, "%.*s.%03d%s", (int)n - 1, text, (int)ms, text + n - 1);
+}
+
+static void add_head(const struct query_label *common, size_t n, struct gs_buf *out)
+{
+    GS_AUTO_BUF struct gs_buf metric = {0};
+    query_add_metric(&metric, common, n);
+    query_add_visible(out, gs_buf_slice(&metric));
+}
+
+// --- instant values, and lists of series ---
+
+static void print_lines(const struct query_print *p, const struct query_result *r,
+                        const struct query_names *names, size_t differ, struct gs_arena *arena,
+                        struct gs_buf *out)
+{
+    bool values = p->kind == QUERY_VALUES;
+    struct table t;
+    if (!table_begin(&t, arena, r->n + 1, differ + values))
+        return;
+    for (size_t c = 0; c < differ; c++)
+        put(&t, 0, c, names->items[c]);
+    if (values)
+        put(&t, 0, differ, "VALUE");
+    t.right[differ] = values;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct query_series *s = &r->series[i];
+        for (size_t c = 0; c < differ; c++)
+            put(&t, i + 1, c, query_label_of(s, names->items[c]));
+        if (values)
+            put(&t, i + 1, differ, s->n_points ? s->points[0].value : NULL);
+    }
+    if (t.n_columns)
+        table_print(&t, p->bold, out);
+}
+
+// --- ranges ---
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t *all_times(const struct query_result *r, struct gs_arena *arena, size_t *ret_n)
+{
+    size_t all = 0, n = 0, distinct = 0;
+    for (size_t i = 0; i < r->n; i++)
+        all += r->series[i].n_points;
+    int64_t *times = gs_arena_alloc(arena, (all + 1) * sizeof(*times));
+    if (!times)
+        return NULL;
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = 0; k < r->series[i].n_points; k++)
+            times[n++] = r->series[i].points[k].t_ms;
+    if (n)
+        qsort(times, n, sizeof(*times), by_time);
+    for (size_t i = 0; i < n; i++)
+        if (!distinct || times[distinct - 1] != times[i])
+            times[distinct++] = times[i];
+    *ret_n = distinct;
+    return times;
+}
+
+static bool tells_all_apart(const struct query_result *r, const char *name, struct gs_hmap *seen,
+                            size_t *ret_bytes)
+{
+    gs_hmap_clear(seen);
+    *ret_bytes = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const char *value = query_label_of(&r->series[i], name);
+        if (!value || gs_hmap_get_str(seen, value))
+            return false;
+        gs_hmap_put_str(seen, value, seen);
+        *ret_bytes += strlen(value);
+    }
+    return true;
+}
+
+// One label is enough of a heading when it tells all series apart; the shortest of those. It moves
+// to the front.
+static size_t choose_titles(const struct query_result *r, struct query_names *names, size_t differ)
+{
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);
+    size_t best = differ, best_bytes = SIZE_MAX, bytes;
+    for (size_t i = 0; i < differ; i++)
+        if (tells_all_apart(r, names->items[i], seen, &bytes) && bytes < best_bytes) {
+            best = i;
+            best_bytes = bytes;
+        }
+    if (best == differ)
+        return differ;
+    names->items[0] = names->items[best];
+    return 1;
+}
+
+// a="1",b="2": the labels in which the series differs from the others.
+static void add_title(struct gs_buf *out, const struct query_series *s,
+                      const struct query_names *names, size_t n)
+{
+    const char *sep = "";
+    for (size_t c = 0; c < n; c++) {
+        const char *value = query_label_of(s, names->items[c]);
+        if (!value)
+            continue;
+        gs_buf_addf(out, "%s%s=\"%s\"", sep, names->items[c], value);
+        sep = ",";
+    }
+    if (!*sep)
+        gs_buf_add_str(out, n ? "{}" : "VALUE");
+}
+
+static void print_matrix(const struct query_print *p, const struct query_result *r,
+                         struct query_names *names, size_t differ, struct gs_arena *arena,
+                         struct gs_buf *out)
+{
+    size_t n_times = 0, n_titles = choose_titles(r, names, differ);
+    const int64_t *times = all_times(r, arena, &n_times);
+    struct table t;
+    if (!times || !table_begin(&t, arena, n_times + 1, r->n + 1))
+        return;
+    put(&t, 0, 0, "TIME");
+    for (size_t i = 0; i < n_times; i++) {
+        GS_AUTO_BUF struct gs_buf time = {0};
+        add_time(&time, times[i]);
+        put(&t, i + 1, 0, time.data);
+    }
+    for (size_t c = 0; c < r->n; c++) {
+        const struct query_series *s = &r->series[c];
+        GS_AUTO_BUF struct gs_buf title = {0};
+        add_title(&title, s, names, n_titles);
+        put(&t, 0, c + 1, title.data);
+        t.right[c + 1] = true;
+        for (size_t k = 0; k < s->n_points; k++) {
+            const int64_t *row =
+                bsearch(&s->points[k].t_ms, times, n_times, sizeof(*times), by_time);
+            put(&t, (size_t)(row - times) + 1, c + 1, s->points[k].value);
+        }
+    }
+    table_print(&t, p->bold, out);
+}
+
+void query_print_table(const struct query_print *p, const struct query_result *r,
+                       struct gs_arena *arena, struct gs_buf *out)
+{
+    if (r->type == QUERY_SCALAR || r->type == QUERY_STRING) {
+        query_add_visible(out, gs_slice_of(r->series[0].points[0].value));
+        gs_buf_add_char(out, '\n');
+        return;
+    }
+    struct query_names names = query_label_names(r, arena);
+    struct query_label *common = gs_arena_alloc(arena, (names.n + 1) * sizeof(*common));
+    if (!r->n || !common || (names.n && !names.items))
+        return;
+    size_t n_common = 0, differ = split_names(r, &names, common, &n_common);
+    add_head(common, n_common, out);
+    if (p->kind == QUERY_VALUES && r->type == QUERY_VECTOR && r->series[0].n_points) {
+        gs_buf_add_str(out, " at ");
+        add_time(out, r->series[0].points[0].t_ms);
+    }
+    gs_buf_add_char(out, '\n');
+    if (r->type == QUERY_MATRIX)
+        print_matrix(p, r, &names, differ, arena, out);
+    else
+        print_lines(p, r, &names, differ, arena, out);
+}
+
+// --- metadata ---
+
+void query_print_metadata(const struct query_print *p, const json_t *data, struct gs_arena *arena,
+                          struct gs_buf *out)
+{
+    static const char *const keys[] = {"type", "unit", "help"};
+    const char *name;
+    json_t *list;
+    size_t n = 0, row = 1;
+    json_object_foreach ((json_t *)data, name, list)
+        n += json_array_size(list);
+    struct table t;
+    if (!n || !table_begin(&t, arena, n + 1, 4))
+        return;
+    put(&t, 0, 0, "METRIC");
+    put(&t, 0, 1, "TYPE");
+    put(&t, 0, 2, "UNIT");
+    put(&t, 0, 3, "HELP");
+    json_object_foreach ((json_t *)data, name, list)
+        for (size_t i = 0; i < json_array_size(list); i++, row++) {
+            put(&t, row, 0, name);
+            for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
+                const char *text = gs_json_str(json_array_get(list, i), keys[k], NULL);
+                put(&t, row, k + 1, text && *text ? text : NULL);
+            }
+        }
+    table_print(&t, p->bold, out);
+}

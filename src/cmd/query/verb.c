@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale query`: asks an engine or a Prometheus, and formats expressions.
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cmd/query/query.h"
+#include "cmd/verbs.h"
+#include "net/http_client.h"
+#include "promql/ast.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#define DEFAULT_URL   "http://localhost:9090"
+#define DEFAULT_RANGE INT64_C(300000) // ms, as promtool
+#define MAX_EXPR      ((size_t)1 << 20)
+
+struct query_opts {
+    const char *url, *time, *start, *end, *step, *output, *http_config_file;
+    struct gs_opt_list match, headers;
+    int64_t timeout_ns;
+    bool format;
+};
+
+enum what { INSTANT, RANGE, SERIES, LABELS, METADATA };
+static const char *const words[] = {"instant", "range", "series", "labels", "metadata"};
+
+struct question {
+    enum what what;
+    const char *url;   // given as promtool has it, in front of the expression; NULL
+    char *const *args; // expression, matchers, or a name
+    size_t n_args;
+};
+
+// --- the command line ---
+
+static bool is_url(const char *s)
+{
+    return gs_starts(s, "http://") || gs_starts(s, "https://");
+}
+
+static struct gs_error *check_args(const struct question *q)
+{
+    static const struct {
+        size_t min, max;
+        const char *wants;
+    } counts[] = {
+        [INSTANT] = {1, 1, "one expression"},
+        [RANGE] = {1, 1, "one expression"},
+        [SERIES] = {0, 1000, "selectors"},
+        [LABELS] = {0, 1, "at most one label name"},
+        [METADATA] = {0, 1, "at most one metric name"},
+    };
+    if (q->n_args < counts[q->what].min || q->n_args > counts[q->what].max)
+        return gs_error_new(GS_EINVAL, "query %s takes %s, not %zu; is it quoted?", words[q->what],
+                            counts[q->what].wants, q->n_args);
+    return NULL;
+}
+
+// `query EXPR` is an instant query, or with --start, --end or --step a range; the words series,
+// labels and metadata may stand alone.
+static struct gs_error *read_question(const struct query_opts *o, int argc, char **argv,
+                                      struct question *ret)
+{
+    size_t at = 0, n = (size_t)argc;
+    ret->what = o->start || o->end || o->step ? RANGE : INSTANT;
+    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
+        if (gs_streq(argv[0], words[i]) && (argc > 1 || i >= SERIES)) {
+            ret->what = (enum what)i;
+            at = 1;
+        }
+    if (at < n && is_url(argv[at]) && (n - at > 1 || ret->what >= SERIES))
+        ret->url = argv[at++];
+    ret->args = argv + at;
+    ret->n_args = n - at;
+    return check_args(ret);
+}
+
+static struct gs_error *read_format(const char *name, enum query_format *ret)
+{
+    static const char *const names[] = {"table", "json", "csv", "promql"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (gs_streq(name, names[i])) {
+            *ret = (enum query_format)i;
+            return NULL;
+        }
+    return gs_error_new(GS_EINVAL, "--output \"%s\": want table, json, csv or promql", name);
+}
+
+// "-" reads standard input.
+static struct gs_error *read_expr(const char *arg, struct gs_buf *ret)
+{
+    if (!gs_streq(arg, "-")) {
+        gs_buf_add_str(ret, arg);
+        return NULL;
+    }
+    struct gs_error *err = gs_file_read("/dev/stdin", MAX_EXPR, ret);
+    while (!err && ret->len && strchr(" \r\n\t", ret->data[ret->len - 1]))
+        ret->data[--ret->len] = '\0';
+    if (!err && !ret->data)
+        gs_buf_add_str(ret, "");
+    return err;
+}
+
+// --- parameters ---
+
+static void add_param(struct gs_buf *out, const char *name, struct gs_slice value)
+{
+    gs_buf_addf(out, "%s%s=", out->len ? "&" : "", name);
+    http_encode(value, out);
+}
+
+static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    query_add_seconds(&text, ms);
+    add_param(out, name, gs_buf_slice(&text));
+}
+
+static struct gs_error *add_optional_time(struct gs_buf *out, const char *name, const char *text,
+                                          int64_t now_ms)
+{
+    int64_t ms = 0;
+    struct gs_error *err = text ? query_parse_time(text, now_ms, &ms) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--%s", name);
+    if (text)
+        add_time(out, name, ms);
+    return NULL;
+}
+
+static struct gs_error *add_range(const struct query_opts *o, int64_t now_ms, struct gs_buf *out)
+{
+    int64_t start = 0, end = now_ms, step = 0;
+    struct gs_error *err = o->end ? query_parse_time(o->end, now_ms, &end) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--end");
+    start = end - DEFAULT_RANGE;
+    if (o->start && (err = query_parse_time(o->start, now_ms, &start)))
+        return gs_error_wrap(err, "--start");
+    if (start > end)
+        return gs_error_new(GS_EINVAL, "--start is after --end");
+    // As promtool: at most 251 steps of at least a second.
+    step = (end - start) / 1000 / 250 * 1000;
+    step = step < 1000 ? 1000 : step;
+    if (o->step && (err = query_parse_step(o->step, &step)))
+        return gs_error_wrap(err, "--step");
+    add_time(out, "start", start);
+    add_time(out, "end", end);
+    add_time(out, "step", step);
+    return NULL;
+}
+
+static struct gs_error *values_params(const struct query_opts *o, const struct question *q,
+                                      const char *expr, struct gs_buf *out)
+{
+    int64_t now = gs_unix_ms();
+    add_param(out, "query", gs_slice_of(expr));
+    if (q->what == RANGE && o->time)
+        return gs_error_new(GS_EINVAL, "--time is for instant queries; a range has --start, --end "
+                                       "and --step");
+    if (q->what == INSTANT && (o->start || o->end || o->step))
+        return gs_error_new(GS_EINVAL, "--start, --end and --step are for ranges; an instant query "
+                                       "has --time");
+    return q->what == RANGE ? add_range(o, now, out) : add_optional_time(out, "time", o->time, now);
+}
+
+static struct gs_error *names_params(const struct query_opts *o, const struct question *q,
+                                     struct gs_buf *out)
+{
+    int64_t now = gs_unix_ms();
+    for (size_t i = 0; i < o->match.len; i++)
+        add_param(out, "match[]", gs_slice_of(o->match.items[i]));
+    for (size_t i = 0; q->what == SERIES && i < q->n_args; i++)
+        add_param(out, "match[]", gs_slice_of(q->args[i]));
+    if (q->what == SERIES && !out->len)
+        return gs_error_new(GS_EINVAL, "query series needs a selector, such as up or "
+                                       "'{job=\"gpu\"}'");
+    struct gs_error *err = add_optional_time(out, "start", o->start, now);
+    return err ? err : add_optional_time(out, "end", o->end, now);
+}
+
+// --- asking and answering ---
+
+static void print_notes(const json_t *answer, const char *key, const char *word)
+{
+    const json_t *list = json_object_get(answer, key);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        GS_AUTO_BUF struct gs_buf text = {0};
+        query_add_visible(&text, gs_slice_of(json_string_value(json_array_get(list, i))));
+        fprintf(stderr, "%s: %s\n", word, text.data ? text.data : "");
+    }
+}
+
+static const char *url_of(const struct query_opts *o, const struct question *q)
+{
+    const char *env = getenv("PROMETHEUS_URL");
+    if (q->url || o->url)
+        return q->url ? q->url : o->url;
+    return env && *env ? env : DEFAULT_URL;
+}
+
+static struct gs_error *ask(const struct query_opts *o, const struct question *q,
+                            const struct query_print *print, const char *path,
+                            const struct gs_buf *params)
+{
+    int64_t timeout = o->timeout_ns / GS_NS_PER_MS;
+    const struct query_peer peer = {
+        .url = url_of(o, q),
+        .http_config_file = o->http_config_file,
+        .headers = o->headers.items,
+        .n_headers = o->headers.len,
+        .timeout_ms = timeout < 1         ? 1
+                      : timeout > INT_MAX ? INT_MAX
+                                          : timeout,
+    };
+    static const char *const nouns[] = {"series", "series", "labels", "metadata"};
+    GS_AUTO_JSON json_t *answer = NULL;
+    bool any = false;
+    struct gs_error *err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
+    if (err)
+        return err;
+    err = query_print(print, json_object_get(answer, "data"), stdout, &any);
+    (void)fflush(stdout);
+    print_notes(answer, "warnings", "warning");
+    print_notes(answer, "infos", "info");
+    if (!err && !any && print->format == QUERY_TABLE)
+        fprintf(stderr, "no %s\n", nouns[print->kind]);
+    return err;
+}
+
+static struct gs_error *ask_values(const struct query_opts *o, const struct question *q,
+                                   struct query_print *print)
+{
+    GS_AUTO_BUF struct gs_buf expr = {0}, params = {0};
+    struct gs_error *err = read_expr(q->args[0], &expr);
+    if (!err)
+        err = values_params(o, q, expr.data ? expr.data : "", &params);
+    print->kind = QUERY_VALUES;
+    if (!err)
+        err = ask(o, q, print, q->what == RANGE ? "/api/v1/query_range" : "/api/v1/query", &params);
+    return err ? query_point_at(err, expr.data ? expr.data : "") : NULL;
+}
+
+static struct gs_error *ask_names(const struct query_opts *o, const struct question *q,
+                                  struct query_print *print)
+{
+    GS_AUTO_BUF struct gs_buf path = {0}, params = {0};
+    struct gs_error *err = NULL;
+    gs_buf_addf(&path, "/api/v1/%s", words[q->what]);
+    print->kind = q->what == SERIES ? QUERY_SERIES : QUERY_LABELS;
+    if (q->what == METADATA) {
+        print->kind = QUERY_METADATA;
+        if (q->n_args)
+            add_param(&params, "metric", gs_slice_of(q->args[0]));
+        return ask(o, q, print, path.data, &params);
+    }
+    if (q->what == LABELS && q->n_args) {
+        gs_buf_clear(&path);
+        gs_buf_add_str(&path, "/api/v1/label/");
+        http_encode(gs_slice_of(q->args[0]), &path);
+        gs_buf_add_str(&path, "/values");
+    }
+    err = names_params(o, q, &params);
+    return err ? err : ask(o, q, print, path.data, &params);
+}
+
+static struct gs_error *format_expr(int argc, char **argv)
+{
+    struct promql_expr *x = NULL;
+    GS_AUTO_BUF struct gs_buf expr = {0}, out = {0};
+    if (argc != 1)
+        return gs_error_new(GS_EINVAL, "query --format takes one expression, not %d; is it quoted?",
+                            argc);
+    struct gs_error *err = read_expr(argv[0], &expr);
+    if (!err)
+        err = promql_parse(gs_buf_slice(&expr), &x);
+    if (err)
+        return query_point_at(err, expr.data ? expr.data : "");
+    promql_print_pretty(promql_expr_root(x), &out);
+    printf("%s\n", out.data);
+    promql_expr_free(x);
+    return NULL;
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const struct query_opts *o = opts;
+    struct question q = {0};
+    const char *no_color = getenv("NO_COLOR");
+    struct query_print print = {.bold = isatty(STDOUT_FILENO) && !(no_color && *no_color)};
+    *ret_exit = 0;
+    if (o->format)
+        return format_expr(argc, argv);
+    struct gs_error *err = read_format(o->output, &print.format);
+    if (!err)
+        err = read_question(o, argc, argv, &q);
+    if (err)
+        return err;
+    return q.what == INSTANT || q.what == RANGE ? ask_values(o, &q, &print)
+                                                : ask_names(o, &q, &print);
+}
+
+#define AT(member) offsetof(struct query_opts, member)
+
+static const struct gs_opt opts[] = {
+    {.name = "url",
+     .alias = "u",
+     .env = "GPUSCALE_URL",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     .offset = AT(url),
+     .help = "The engine or Prometheus to ask, with its path prefix. Without it: $PROMETHEUS_URL, "
+             "else " DEFAULT_URL "."},
+    {.name = "time",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     .offset = AT(time),
+     .help = "Of an instant query: now, -1h (an hour ago), RFC 3339 or Unix seconds. Default: the "
+             "server's now."},
+    {.name = "start",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     .offset = AT(start),
+     .help = "Start of the range; default: 5 minutes before its end. Of series and labels: only "
+             "those with samples after it."},
+    {.name = "end",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     .offset = AT(end),
+     .help = "End of the range; default: now. Of series and labels: only those with samples before "
+             "it."},
+    {.name = "step",
+     .arg = "DURATION",
+     .type = GS_OPT_STRING,
+     .offset = AT(step),
+     .help = "Step of the range; default: a 250th of it, at least 1s."},
+    {.name = "match",
+     .arg = "SELECTOR",
+     .type = GS_OPT_STRINGS,
+     .offset = AT(match),
+     .help = "For series and labels: of the series that it selects. Repeatable."},
+    {.name = "output",
+     .alias = "o",
+     .arg = "FORMAT",
+     .def = "table",
+     .type = GS_OPT_STRING,
+     .offset = AT(output),
+     .help = "table, json (the result as the API gives it), csv, or promql (promtool's text)."},
+    {.name = "format",
+     .type = GS_OPT_BOOL,
+     .offset = AT(format),
+     .help = "Ask nobody: print the expression with line breaks, or what is wrong with it."},
+    {.name = "timeout",
+     .arg = "DURATION",
+     .def = "2m",
+     .type = GS_OPT_DURATION,
+     .offset = AT(timeout_ns),
+     .help = "How long to wait for the answer."},
+    {.name = "http.config.file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     .offset = AT(http_config_file),
+     .group = "Connection",
+     .help = "TLS, users, tokens and proxy, in the format that promtool reads: basic_auth, "
+             "authorization, tls_config, proxy_url, …"},
+    {.name = "header",
+     .arg = "NAME=VALUE",
+     .type = GS_OPT_STRINGS,
+     .offset = AT(headers),
+     .group = "Connection",
+     .help = "Sent with the request. Repeatable."},
+    {.name = NULL},
+};
+
+const struct gs_verb verb_query = {
+    .name = "query",
+    .args = "[instant|range|series|labels|metadata] [ARG]…",
+    .summary = "Ask a metrics engine or Prometheus.",
+    .description =
+        "EXPR: its value now or at --time; with --start, --end or --step, over a range. - reads "
+        "the expression from standard input; -- goes before one that begins with -.\n\n"
+        "series SELECTOR…: the series. labels: the names of labels; labels NAME: its values. "
+        "metadata [METRIC]: types and help texts.\n\n"
+        "Warnings and infos about a query go to stderr. Exits with 2 when the expression or the "
+        "command is wrong, and with 1 when the server cannot be asked or fails.",
+    .examples = "gpuscale query 'avg by (pod) (DCGM_FI_DEV_GPU_UTIL)'\n"
+                "gpuscale query 'sum(DCGM_FI_DEV_POWER_USAGE)' --start=-1h --step=1m -o csv\n"
+                "gpuscale query labels pod --match=DCGM_FI_DEV_GPU_UTIL\n"
+                "gpuscale query --url=https://prometheus.example --http.config.file=auth.yml up\n"
+                "gpuscale query --format 'sum by(pod)(rate(x[5m]))/on(pod)y'",
+    .opts = opts,
+    .opts_size = sizeof(struct query_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = run,
+};

@@ -21,7 +21,7 @@ enum { PODS = 2000, PICKED = 100, OTHER_SERIES = 3000, MAX_CONNECTIONS = 8 };
 
 // --- server ---
 
-static void put(struct ring *db, const char *metric, int pod, double value)
+static void put(struct tsdb *db, const char *metric, int pod, double value)
 {
     char name[48], uuid[48], gpu[4];
     snprintf(name, sizeof(name), "pod-%04d", pod);
@@ -38,12 +38,12 @@ static void put(struct ring *db, const char *metric, int pod, double value)
         {GS_SLICE("modelName"), GS_SLICE("NVIDIA A100-SXM4-80GB")},
         {GS_SLICE("job"), GS_SLICE("gpuscale")},
     };
-    bench_check(ring_append(db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), value));
+    bench_check(tsdb_append(db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), value));
 }
 
-static struct ring *make_series(void)
+static struct tsdb *make_series(void)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     char other[32];
     for (int i = 0; i < PODS; i++)
         put(db, METRIC, i, i % 100);

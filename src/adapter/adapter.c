@@ -16,11 +16,11 @@
 #define MAX_SEGMENTS 6
 
 struct adapter {
-    struct ring *db;
+    struct tsdb *db;
     struct kube_cache *pods;
 };
 
-struct adapter *adapter_new(struct ring *db, struct kube_cache *pods)
+struct adapter *adapter_new(struct tsdb *db, struct kube_cache *pods)
 {
     struct adapter *a = gs_alloc(sizeof(*a));
     a->db = db;

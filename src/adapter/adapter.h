@@ -6,12 +6,12 @@
 
 #include "kube/cache.h"
 #include "net/http.h"
-#include "tsdb/ring.h"
+#include "tsdb/tsdb.h"
 
 struct adapter;
 
 // Lists pods for "pods/*" requests: the cache. Borrowed: db and pods.
-struct adapter *adapter_new(struct ring *db, struct kube_cache *pods);
+struct adapter *adapter_new(struct tsdb *db, struct kube_cache *pods);
 void adapter_free(struct adapter *a);
 // Handler for everything below /apis/custom.metrics.k8s.io
 void adapter_handle(void *adapter, struct http_exchange *x);

@@ -10,13 +10,23 @@ struct owner {
     struct gs_slice pod, ns;
 };
 
-static bool find_owner(const struct metrics_labels *labels, struct owner *ret)
+// A series of the store.
+struct series {
+    const struct tsdb *db;
+    tsdb_ref ref;
+};
+
+static struct gs_slice label_of(struct series s, const char *name)
+{
+    return tsdb_series_label(s.db, s.ref, name);
+}
+
+static bool find_owner(struct series s, struct owner *ret)
 {
     static const char *const pairs[][2] = {
         {"PodName", "NamespaceName"}, {"exported_pod", "exported_namespace"}, {"pod", "namespace"}};
     for (size_t i = 0; i < GS_ARRAY_LEN(pairs); i++) {
-        struct owner o = {metrics_labels_get(labels, pairs[i][0]),
-                          metrics_labels_get(labels, pairs[i][1])};
+        struct owner o = {label_of(s, pairs[i][0]), label_of(s, pairs[i][1])};
         if (o.pod.len && o.ns.len) {
             *ret = o;
             return true;
@@ -25,9 +35,9 @@ static bool find_owner(const struct metrics_labels *labels, struct owner *ret)
     return false;
 }
 
-static struct gs_slice node_of(const struct metrics_labels *labels)
+static struct gs_slice node_of(struct series s)
 {
-    return metrics_labels_get(labels, "NodeName");
+    return label_of(s, "NodeName");
 }
 
 // Amounts add up over devices and pods; everything else is a rate or a level and is averaged.
@@ -72,10 +82,10 @@ static bool requirement_holds(const struct kube_requirement *r, struct gs_slice 
     return false;
 }
 
-static bool selected(const struct kube_selector *s, const struct metrics_labels *labels)
+static bool selected(const struct kube_selector *selector, struct series s)
 {
-    for (size_t i = 0; s && i < s->len; i++)
-        if (!requirement_holds(&s->items[i], metrics_labels_get(labels, s->items[i].key)))
+    for (size_t i = 0; selector && i < selector->len; i++)
+        if (!requirement_holds(&selector->items[i], label_of(s, selector->items[i].key)))
             return false;
     return true;
 }
@@ -100,21 +110,21 @@ static void sums_free(void *p)
     free(s);
 }
 
-static void sums_add(struct sums *s, const struct metrics_labels *labels, struct ring_point p)
+static void sums_add(struct sums *sums, struct series s, struct tsdb_point p)
 {
-    struct gs_slice id = metrics_labels_get(labels, "UUID");
+    struct gs_slice id = label_of(s, "UUID");
     if (!id.len)
-        id = metrics_labels_get(labels, "gpu");
-    if (!s->len || p.t_ms < s->oldest_ms)
-        s->oldest_ms = p.t_ms;
-    for (size_t i = 0; i < s->len; i++) {
-        if (gs_slice_eq(s->devices[i].id, id)) {
-            s->devices[i].sum += p.value;
+        id = label_of(s, "gpu");
+    if (!sums->len || p.t_ms < sums->oldest_ms)
+        sums->oldest_ms = p.t_ms;
+    for (size_t i = 0; i < sums->len; i++) {
+        if (gs_slice_eq(sums->devices[i].id, id)) {
+            sums->devices[i].sum += p.value;
             return;
         }
     }
-    gs_grow(&s->devices, &s->cap, s->len, sizeof(*s->devices));
-    s->devices[s->len++] = (struct device_sum){id, p.value};
+    gs_grow(&sums->devices, &sums->cap, sums->len, sizeof(*sums->devices));
+    sums->devices[sums->len++] = (struct device_sum){id, p.value};
 }
 
 static struct adapter_value sums_value(const struct sums *s, const char *metric)
@@ -128,44 +138,48 @@ static struct adapter_value sums_value(const struct sums *s, const char *metric)
 // --- selecting ---
 
 struct pass {
+    const struct tsdb *db;
     const struct adapter_request *rq;
     const char *node;       // by node; else by pod
     struct gs_hmap *by_pod; // pod name -> struct sums
     struct sums node_sums;
 };
 
-static int on_series(void *arg, const struct metrics_labels *labels, struct ring_point p)
+static bool on_series(void *arg, tsdb_ref ref, struct tsdb_point p)
 {
     struct pass *pass = arg;
-    if (!selected(pass->rq->selector, labels))
-        return 1;
-    if (pass->node) {
-        if (gs_slice_eq_str(node_of(labels), pass->node))
-            sums_add(&pass->node_sums, labels, p);
-        return 1;
-    }
+    struct series s = {pass->db, ref};
     struct owner o;
-    if (!find_owner(labels, &o) || !gs_slice_eq_str(o.ns, pass->rq->ns))
-        return 1;
-    struct sums *s = gs_hmap_get(pass->by_pod, o.pod);
-    if (!s) {
-        s = gs_alloc(sizeof(*s));
-        gs_hmap_put(pass->by_pod, o.pod, s);
+    if (!selected(pass->rq->selector, s))
+        return true;
+    if (pass->node) {
+        if (gs_slice_eq_str(node_of(s), pass->node))
+            sums_add(&pass->node_sums, s, p);
+        return true;
     }
-    sums_add(s, labels, p);
-    return 1;
+    if (!find_owner(s, &o) || !gs_slice_eq_str(o.ns, pass->rq->ns))
+        return true;
+    struct sums *sums = gs_hmap_get(pass->by_pod, o.pod);
+    if (!sums) {
+        sums = gs_alloc(sizeof(*sums));
+        gs_hmap_put(pass->by_pod, o.pod, sums);
+    }
+    sums_add(sums, s, p);
+    return true;
 }
 
-static void select_metric(const struct ring *db, struct pass *pass)
+static void select_metric(struct pass *pass)
 {
-    const struct ring_matcher m = {"__name__", RING_EQ, pass->rq->metric};
-    ring_select(db, &m, 1, pass->rq->now_ms, ADAPTER_LOOKBACK_MS, on_series, pass);
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(pass->rq->metric), TSDB_EQ,
+                                   NULL};
+    int64_t now = pass->rq->now_ms;
+    tsdb_each_latest(pass->db, &m, 1, now, now - ADAPTER_LOOKBACK_MS, on_series, pass);
 }
 
-struct gs_hmap *adapter_collect_pods(const struct ring *db, const struct adapter_request *rq)
+struct gs_hmap *adapter_collect_pods(const struct tsdb *db, const struct adapter_request *rq)
 {
-    struct pass pass = {.rq = rq, .by_pod = gs_hmap_new(sums_free)};
-    select_metric(db, &pass);
+    struct pass pass = {.db = db, .rq = rq, .by_pod = gs_hmap_new(sums_free)};
+    select_metric(&pass);
     struct gs_hmap *values = gs_hmap_new(free);
     size_t pos = 0;
     struct gs_slice pod;
@@ -179,7 +193,7 @@ struct gs_hmap *adapter_collect_pods(const struct ring *db, const struct adapter
     return values;
 }
 
-bool adapter_collect_namespace(const struct ring *db, const struct adapter_request *rq,
+bool adapter_collect_namespace(const struct tsdb *db, const struct adapter_request *rq,
                                struct adapter_value *ret)
 {
     struct gs_hmap *pods = adapter_collect_pods(db, rq);
@@ -200,11 +214,11 @@ bool adapter_collect_namespace(const struct ring *db, const struct adapter_reque
     return true;
 }
 
-bool adapter_collect_node(const struct ring *db, const struct adapter_request *rq, const char *node,
+bool adapter_collect_node(const struct tsdb *db, const struct adapter_request *rq, const char *node,
                           struct adapter_value *ret)
 {
-    struct pass pass = {.rq = rq, .node = node};
-    select_metric(db, &pass);
+    struct pass pass = {.db = db, .rq = rq, .node = node};
+    select_metric(&pass);
     bool any = pass.node_sums.len > 0;
     if (any)
         *ret = sums_value(&pass.node_sums, rq->metric);
@@ -215,20 +229,22 @@ bool adapter_collect_node(const struct ring *db, const struct adapter_request *r
 // --- discovery ---
 
 struct listing {
+    const struct tsdb *db;
     struct gs_hmap *pods, *nodes; // metric name -> itself, as sets
 };
 
-static int on_listed(void *arg, const struct metrics_labels *labels, struct ring_point p)
+static bool on_listed(void *arg, tsdb_ref ref, struct tsdb_point p)
 {
     (void)p;
     struct listing *l = arg;
-    struct gs_slice name = metrics_labels_get(labels, "__name__");
+    struct series s = {l->db, ref};
+    struct gs_slice name = label_of(s, "__name__");
     struct owner o;
-    if (find_owner(labels, &o))
+    if (find_owner(s, &o))
         gs_hmap_put(l->pods, name, l);
-    if (node_of(labels).len)
+    if (node_of(s).len)
         gs_hmap_put(l->nodes, name, l);
-    return 1;
+    return true;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -251,11 +267,11 @@ static void take_names(struct gs_hmap *set, struct adapter_names *ret)
     *ret = names;
 }
 
-void adapter_list_metrics(const struct ring *db, int64_t now_ms, struct adapter_names *ret_pods,
+void adapter_list_metrics(const struct tsdb *db, int64_t now_ms, struct adapter_names *ret_pods,
                           struct adapter_names *ret_nodes)
 {
-    struct listing l = {gs_hmap_new(NULL), gs_hmap_new(NULL)};
-    ring_select(db, NULL, 0, now_ms, ADAPTER_LOOKBACK_MS, on_listed, &l);
+    struct listing l = {db, gs_hmap_new(NULL), gs_hmap_new(NULL)};
+    tsdb_each_latest(db, NULL, 0, now_ms, now_ms - ADAPTER_LOOKBACK_MS, on_listed, &l);
     take_names(l.pods, ret_pods);
     take_names(l.nodes, ret_nodes);
 }

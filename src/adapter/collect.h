@@ -10,7 +10,7 @@
 #pragma once
 
 #include "kube/selector.h"
-#include "tsdb/ring.h"
+#include "tsdb/tsdb.h"
 
 #define ADAPTER_LOOKBACK_MS INT64_C(30000)
 
@@ -27,12 +27,12 @@ struct adapter_request {
 };
 
 // Pod name -> struct adapter_value. Caller frees the map.
-struct gs_hmap *adapter_collect_pods(const struct ring *db, const struct adapter_request *rq);
+struct gs_hmap *adapter_collect_pods(const struct tsdb *db, const struct adapter_request *rq);
 // The namespace's own value: its pods' values, averaged or added up. False: no sample.
-bool adapter_collect_namespace(const struct ring *db, const struct adapter_request *rq,
+bool adapter_collect_namespace(const struct tsdb *db, const struct adapter_request *rq,
                                struct adapter_value *ret);
 // A node's value from the series that carry its name (NodeName), by the same two steps.
-bool adapter_collect_node(const struct ring *db, const struct adapter_request *rq, const char *node,
+bool adapter_collect_node(const struct tsdb *db, const struct adapter_request *rq, const char *node,
                           struct adapter_value *ret);
 
 // Metric names that have a sample now, for each kind of object: sorted, each string to be freed.
@@ -40,6 +40,6 @@ struct adapter_names {
     char **items;
     size_t len, cap;
 };
-void adapter_list_metrics(const struct ring *db, int64_t now_ms, struct adapter_names *ret_pods,
+void adapter_list_metrics(const struct tsdb *db, int64_t now_ms, struct adapter_names *ret_pods,
                           struct adapter_names *ret_nodes);
 void adapter_names_finish(struct adapter_names *n);

@@ -117,6 +117,22 @@ void tsdb_latest(const struct tsdb *db, const tsdb_ref *refs, size_t n, int64_t 
     }
 }
 
+void tsdb_each_latest(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m, int64_t t_ms,
+                      int64_t oldest, bool (*fn)(void *arg, tsdb_ref ref, struct tsdb_point p),
+                      void *arg)
+{
+    struct tsdb_refs refs = {0};
+    gs_error_free(tsdb_find(db, m, n_m, oldest, t_ms, 0, &refs)); // no limit: cannot fail
+    bool more = true;
+    for (size_t i = 0; more && i < refs.len; i++) {
+        struct tsdb_point p;
+        tsdb_latest(db, &refs.items[i], 1, t_ms, oldest, &p.value, &p.t_ms);
+        if (!tsdb_is_stale(p.value))
+            more = fn(arg, refs.items[i], p);
+    }
+    tsdb_refs_finish(&refs);
+}
+
 void tsdb_samples_finish(struct tsdb_samples *s)
 {
     free(s->t);

@@ -106,6 +106,12 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
 void tsdb_latest(const struct tsdb *db, const tsdb_ref *refs, size_t n, int64_t t_ms,
                  int64_t oldest, double *ret_v, int64_t *ret_t);
 
+// The newest sample of each series that matches all matchers, unless it is a stale marker or not
+// newer than oldest. fn returns false to stop.
+void tsdb_each_latest(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m, int64_t t_ms,
+                      int64_t oldest, bool (*fn)(void *arg, tsdb_ref ref, struct tsdb_point p),
+                      void *arg);
+
 struct tsdb_samples {
     int64_t *t;
     double *v;

@@ -29,7 +29,7 @@ static void serve_pods(void *ctx, struct http_exchange *x)
 
 struct fixture {
     uv_loop_t loop;
-    struct ring *db;
+    struct tsdb *db;
     struct http_client *api_http, *http;
     struct kube_client *api;
     struct kube_cache *pods;
@@ -44,7 +44,7 @@ static void put(struct fixture *f, const char *metric, const char *pod, double v
         {GS_SLICE("NamespaceName"), GS_SLICE("ml")},   {GS_SLICE("UUID"), gs_slice_of(pod)},
         {GS_SLICE("modelName"), GS_SLICE("Tesla T4")},
     };
-    assert_ok(ring_append(f->db, labels, GS_ARRAY_LEN(labels), f->now, v));
+    assert_ok(tsdb_append(f->db, labels, GS_ARRAY_LEN(labels), f->now, v));
 }
 
 static int set_up(void **state)
@@ -52,7 +52,7 @@ static int set_up(void **state)
     struct fixture *f = gs_alloc(sizeof(*f));
     uv_loop_init(&f->loop);
     f->now = gs_unix_ms();
-    f->db = ring_new(NULL);
+    f->db = tsdb_new(NULL);
     f->api_http = http_client_new_loopback(&f->loop, serve_pods, NULL, NULL);
     f->api = kube_client_new(f->api_http);
     f->pods = kube_cache_new(&f->loop, f->api, KUBE_PODS, NULL, NULL);
@@ -73,7 +73,7 @@ static int tear_down(void **state)
     kube_cache_free(f->pods);
     kube_client_free(f->api);
     http_client_free(f->api_http);
-    ring_free(f->db);
+    tsdb_free(f->db);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     free(f);

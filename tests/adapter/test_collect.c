@@ -8,7 +8,7 @@ static const char *const own_names[] = {"PodName", "NamespaceName"};
 static const char *const plain_names[] = {"pod", "namespace"};
 static const char *const exported_names[] = {"exported_pod", "exported_namespace"};
 
-static void put(struct ring *db, const char *metric, const char *const *names, const char *pod,
+static void put(struct tsdb *db, const char *metric, const char *const *names, const char *pod,
                 const char *uuid, const char *pid, int64_t t, double v)
 {
     const struct metrics_label labels[] = {
@@ -16,10 +16,10 @@ static void put(struct ring *db, const char *metric, const char *const *names, c
         {gs_slice_of(names[1]), GS_SLICE("ml")},     {GS_SLICE("UUID"), gs_slice_of(uuid)},
         {GS_SLICE("ProcessId"), gs_slice_of(pid)},   {GS_SLICE("NodeName"), GS_SLICE("n1")},
     };
-    assert_ok(ring_append(db, labels, GS_ARRAY_LEN(labels), t, v));
+    assert_ok(tsdb_append(db, labels, GS_ARRAY_LEN(labels), t, v));
 }
 
-static double pod_value(struct ring *db, const char *metric, const char *pod)
+static double pod_value(struct tsdb *db, const char *metric, const char *pod)
 {
     const struct adapter_request rq = {.metric = metric, .ns = "ml", .now_ms = 10000};
     struct gs_hmap *values = adapter_collect_pods(db, &rq);
@@ -32,7 +32,7 @@ static double pod_value(struct ring *db, const char *metric, const char *pod)
 // Two processes on one device add up, two devices are averaged: 30 + 20 on a, 10 on b.
 static void test_utilisation_of_processes_and_devices(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     put(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", own_names, "w-0", "GPU-a", "1", 9000, 30);
     put(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", own_names, "w-0", "GPU-a", "2", 9000, 20);
     put(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", own_names, "w-0", "GPU-b", "3", 9000, 10);
@@ -40,37 +40,37 @@ static void test_utilisation_of_processes_and_devices(void **state)
     put(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", own_names, "w-1", "GPU-a", "4", 9000, 80);
     put(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", own_names, "w-1", "GPU-a", "5", 9000, 70);
     assert_true(pod_value(db, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-1") == 100);
-    ring_free(db);
+    tsdb_free(db);
 }
 
 static void test_memory_adds_up(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     put(db, "DCGM_CUSTOM_PROCESS_MEM_USED", own_names, "w-0", "GPU-a", "1", 9000, 1000);
     put(db, "DCGM_CUSTOM_PROCESS_MEM_USED", own_names, "w-0", "GPU-b", "2", 9000, 500);
     assert_true(pod_value(db, "DCGM_CUSTOM_PROCESS_MEM_USED", "w-0") == 1500);
-    ring_free(db);
+    tsdb_free(db);
 }
 
 static void test_every_way_to_name_the_owner(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     put(db, "DCGM_FI_DEV_GPU_UTIL", plain_names, "a", "GPU-a", "", 9000, 1);
     put(db, "DCGM_FI_DEV_GPU_UTIL", exported_names, "b", "GPU-b", "", 9000, 2);
     put(db, "DCGM_FI_DEV_GPU_UTIL", own_names, "c", "GPU-c", "", 9000, 3);
     assert_true(pod_value(db, "DCGM_FI_DEV_GPU_UTIL", "a") == 1);
     assert_true(pod_value(db, "DCGM_FI_DEV_GPU_UTIL", "b") == 2);
     assert_true(pod_value(db, "DCGM_FI_DEV_GPU_UTIL", "c") == 3);
-    ring_free(db);
+    tsdb_free(db);
 }
 
 // A pod without a sample is absent, and does not pull an average down.
 static void test_no_sample_is_no_zero(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     put(db, "DCGM_FI_DEV_GPU_UTIL", plain_names, "a", "GPU-a", "", 9000, 40);
     put(db, "DCGM_FI_DEV_GPU_UTIL", plain_names, "b", "GPU-b", "", 8000, 10);
-    put(db, "DCGM_FI_DEV_GPU_UTIL", plain_names, "b", "GPU-b", "", 9000, ring_stale_marker());
+    put(db, "DCGM_FI_DEV_GPU_UTIL", plain_names, "b", "GPU-b", "", 9000, tsdb_stale_marker());
     assert_true(pod_value(db, "DCGM_FI_DEV_GPU_UTIL", "b") == -1);
     struct adapter_value v;
     struct adapter_request rq = {.metric = "DCGM_FI_DEV_GPU_UTIL", .ns = "ml", .now_ms = 10000};
@@ -84,7 +84,7 @@ static void test_no_sample_is_no_zero(void **state)
     rq.now_ms = 9000 + ADAPTER_LOOKBACK_MS;
     rq.ns = "ml";
     assert_false(adapter_collect_namespace(db, &rq, &v));
-    ring_free(db);
+    tsdb_free(db);
 }
 
 int main(void)

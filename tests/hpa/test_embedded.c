@@ -15,7 +15,7 @@ struct bench {
     struct harness h;
     struct kube_client *kube;
     struct kube_cache *pods;
-    struct ring *db;
+    struct tsdb *db;
     struct adapter *adapter;
     struct hpa_controller *controller;
 };
@@ -52,7 +52,7 @@ static void set_gpu_use(struct bench *b, int pods, double percent)
             {GS_SLICE("NamespaceName"), GS_SLICE("default")},
             {GS_SLICE("PodName"), gs_slice_of(pod)},
         };
-        gs_error_free(ring_append(b->db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), percent));
+        gs_error_free(tsdb_append(b->db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), percent));
     }
 }
 
@@ -63,7 +63,7 @@ static int set_up(void **state)
     b->kube = kube_client_new(b->h.client);
     b->pods = kube_cache_new(&b->h.loop, b->kube, KUBE_PODS, NULL, NULL);
     kube_cache_start(b->pods);
-    b->db = ring_new(&(struct ring_config){0});
+    b->db = tsdb_new(&(struct tsdb_config){0});
     b->adapter = adapter_new(b->db, b->pods);
     local_api_mount(b->h.api, "custom.metrics.k8s.io", adapter_group, adapter_handle, b->adapter);
     const struct hpa_controller_config cfg = {.sync_period_ms = 20, .decide = hpa_config_default()};
@@ -88,7 +88,7 @@ static int tear_down(void **state)
     adapter_free(b->adapter);
     kube_client_free(b->kube);
     harness_close(&b->h);
-    ring_free(b->db);
+    tsdb_free(b->db);
     free(b);
     return 0;
 }

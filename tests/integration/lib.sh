@@ -61,7 +61,7 @@ wait_for() {
 
 # start_up [flags]: in the background; returns when the API answers.
 start_up() {
-    "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 "$@" >"$dir/up.log" 2>&1 &
+    "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
     wait_for 30 "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
     # The simulated GPUs of this run: its pods and its exporter carry the name in their environment.

@@ -13,7 +13,7 @@ refused() {
     [ "$code" = "$want" ] || { cat "$dir/out"; fail "exit code $code, not $want, from: $*"; }
     echo "ok: $text"
 }
-up="$gpuscale up --data-dir $dir/other --api-port 0 --exporter-port 0"
+up="$gpuscale up --data-dir $dir/other --api-port 0 --exporter-port 0 --prometheus-port 0"
 
 refused 2 'unknown verb "exprter"; did you mean "exporter"?' "$gpuscale" exprter
 refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1

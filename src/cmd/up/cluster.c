@@ -17,11 +17,12 @@
 
 #define API_PORT        6443
 #define EXPORTER_PORT   9400
+#define PROMETHEUS_PORT 9090
 #define STOP_TIMEOUT_MS 15000
 // Samples and scrapes are twice as often as the exporter's default, so that a step in load is in
 // the metrics API within two seconds also when the two ticks stand badly to each other.
 #define SAMPLE_INTERVAL_MS 500
-#define RETENTION_MS       300000 // what the status block and the autoscaler look back on, and more
+#define RETENTION_MS       900000 // what rules and dashboards of one session look back on
 #define LOOPBACK           "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
@@ -197,23 +198,39 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
     return up_child_start(c->loop, &cfg, &c->exporter);
 }
 
-static struct gs_error *start_metrics(struct up_cluster *c)
+// One job, whose metrics_path is the usual one. The rules come as PrometheusRule objects.
+static char *engine_config(uint16_t exporter_port)
 {
-    GS_AUTO_FREE char *instance = gs_format(LOOPBACK ":%u", c->exporter_port);
-    GS_AUTO_FREE char *url = gs_format("http://%s/metrics", instance);
-    const struct metrics_label labels[] = {{GS_SLICE("job"), GS_SLICE("gpuscale-exporter")},
-                                           {GS_SLICE("instance"), gs_slice_of(instance)}};
-    const struct engine_target target = {.url = url,
-                                         .interval_ms = SAMPLE_INTERVAL_MS,
-                                         .timeout_ms = 1000,
-                                         .labels = labels,
-                                         .n_labels = GS_ARRAY_LEN(labels)};
-    const struct ring_config store = {.retention_ms = RETENTION_MS};
-    c->db = ring_new(&store);
-    c->scraper = engine_scraper_new(c->loop, c->db);
-    c->adapter = adapter_new(c->db, c->cluster->pods);
+    return gs_format("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
+                     "scrape_configs:\n"
+                     "- job_name: gpuscale-exporter\n"
+                     "  scrape_interval: %dms\n"
+                     "  static_configs: [{targets: ['" LOOPBACK ":%u']}]\n",
+                     SAMPLE_INTERVAL_MS, exporter_port);
+}
+
+static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
+{
+    c->engine_config = engine_config(c->exporter_port);
+    const struct engine_options engine = {
+        .config_text = c->engine_config,
+        .store = {.retention_ms = RETENTION_MS},
+        .kube = c->client,
+        .kube_state = true,
+        .kube_rules = true,
+    };
+    struct gs_error *err = engine_new(c->loop, &engine, &c->engine);
+    if (!err)
+        err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "prometheus-port",
+                          &c->prometheus_port);
+    const struct http_server_config server = {.address = LOOPBACK, .port = c->prometheus_port};
+    if (!err)
+        err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
+    if (err)
+        return gs_error_wrap(err, "metrics engine");
+    c->adapter = adapter_new(engine_tsdb(c->engine), c->cluster->pods);
     local_api_mount(c->api, "custom.metrics.k8s.io", adapter_group, adapter_handle, c->adapter);
-    return engine_scraper_add(c->scraper, &target, &c->target);
+    return NULL;
 }
 
 static void start_autoscaler(struct up_cluster *c, const struct up_options *o,
@@ -266,7 +283,7 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, c
     if (!err)
         err = start_exporter(c, o, line, arg);
     if (!err)
-        err = start_metrics(c);
+        err = start_metrics(c, o);
     if (!err)
         start_autoscaler(c, o, observer, arg);
     *ret = c; // also after a failure: the caller frees it and empties the loop
@@ -293,9 +310,10 @@ void up_cluster_free(struct up_cluster *c)
     if (!c)
         return;
     http_server_stop(c->server);
+    http_server_stop(c->prometheus);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
-    engine_scraper_free(c->scraper);
+    engine_free(c->engine);
     local_kubelet_free(c->kubelet);
     local_services_free(c->services);
     local_scheduler_free(c->scheduler);
@@ -305,7 +323,7 @@ void up_cluster_free(struct up_cluster *c)
     http_client_free(c->http);
     local_api_free(c->api);
     adapter_free(c->adapter);
-    ring_free(c->db);
+    free(c->engine_config);
     up_pki_finish(&c->pki);
     up_devices_finish(&c->devices);
     for (size_t i = 0; i < c->n_images; i++)

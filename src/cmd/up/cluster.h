@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All parts of the one-machine loop, started and stopped in the right order: API, controllers,
-// scheduler, kubelet, services, scraper, adapter, autoscaler, and the exporter as a child process.
+// scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child process.
 #pragma once
 
 #include "adapter/adapter.h"
@@ -8,7 +8,7 @@
 #include "cmd/up/devices.h"
 #include "cmd/up/options.h"
 #include "cmd/up/pki.h"
-#include "engine/scrape.h"
+#include "engine/engine.h"
 #include "hpa/controller.h"
 #include "local/api.h"
 #include "local/cluster.h"
@@ -25,8 +25,7 @@ struct up_cluster {
     struct up_pki pki;
     struct local_image *images;
     size_t n_images;
-    uint16_t api_port, exporter_port;
-    size_t target; // of the scraper
+    uint16_t api_port, exporter_port, prometheus_port;
 
     struct local_api *api;
     struct http_server *server;
@@ -37,8 +36,9 @@ struct up_cluster {
     struct local_scheduler *scheduler;
     struct local_services *services;
     struct local_kubelet *kubelet;
-    struct ring *db;
-    struct engine_scraper *scraper;
+    char *engine_config;
+    struct engine *engine;
+    struct http_server *prometheus; // the engine's HTTP API
     struct adapter *adapter;
     struct hpa_controller *hpa;
     struct up_child *exporter;

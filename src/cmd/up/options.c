@@ -72,6 +72,15 @@ const struct gs_opt up_option_rows[] = {
      .help = "Port of the exporter on 127.0.0.1; 0: any free one; -1: 9400, or any free one when "
              "that is "
              "busy."},
+    {.name = "prometheus-port",
+     .arg = "PORT",
+     .def = "-1",
+     .type = GS_OPT_INT,
+     AT(prometheus_port),
+     .min = -1,
+     .max = 65535,
+     .help = "Port of the Prometheus API (queries, rules, alerts; Grafana reads it) on 127.0.0.1; "
+             "0: any free one; -1: 9090, or any free one when that is busy."},
     {.name = "node-name",
      .env = "NODE_NAME",
      .arg = "NAME",

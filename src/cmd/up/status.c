@@ -23,12 +23,13 @@ struct gpu_row {
 struct gpu_rows {
     struct gpu_row items[MAX_GPUS];
     size_t len;
+    const struct tsdb *db;
     const char *metric;
 };
 
-static struct gpu_row *row_of(struct gpu_rows *rows, const struct metrics_labels *labels)
+static struct gpu_row *row_of(struct gpu_rows *rows, tsdb_ref ref)
 {
-    GS_AUTO_FREE char *index = gs_slice_dup(metrics_labels_get(labels, "gpu"));
+    GS_AUTO_FREE char *index = gs_slice_dup(tsdb_series_label(rows->db, ref, "gpu"));
     long i = strtol(index, NULL, 10);
     for (size_t k = 0; k < rows->len; k++)
         if (rows->items[k].index == i)
@@ -37,25 +38,25 @@ static struct gpu_row *row_of(struct gpu_rows *rows, const struct metrics_labels
         return NULL;
     struct gpu_row *r = &rows->items[rows->len++];
     *r = (struct gpu_row){.index = i, .util = NAN, .used_mib = NAN, .free_mib = NAN};
-    struct gs_slice model = metrics_labels_get(labels, "modelName");
+    struct gs_slice model = tsdb_series_label(rows->db, ref, "modelName");
     snprintf(r->model, sizeof(r->model), GS_SLICE_FMT, GS_SLICE_ARG(model));
     return r;
 }
 
-static void add_pod(struct gpu_row *r, const struct metrics_labels *labels)
+static void add_pod(struct gpu_row *r, struct gs_slice name)
 {
-    GS_AUTO_FREE char *pod = gs_slice_dup(metrics_labels_get(labels, "PodName"));
+    GS_AUTO_FREE char *pod = gs_slice_dup(name);
     if (!*pod || (r->pods.len && strstr(r->pods.data, pod)))
         return;
     gs_buf_addf(&r->pods, "%s%s", r->pods.len ? " " : "", pod);
 }
 
-static int on_value(void *arg, const struct metrics_labels *labels, struct ring_point p)
+static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
 {
     struct gpu_rows *rows = arg;
-    struct gpu_row *r = row_of(rows, labels);
+    struct gpu_row *r = row_of(rows, ref);
     if (!r)
-        return 0;
+        return false;
     if (gs_streq(rows->metric, "DCGM_FI_DEV_GPU_UTIL")) {
         r->util = p.value;
     } else if (gs_streq(rows->metric, "DCGM_FI_DEV_FB_USED")) {
@@ -66,9 +67,9 @@ static int on_value(void *arg, const struct metrics_labels *labels, struct ring_
         r->lost = p.value > 0;
     } else {
         r->n_processes++;
-        add_pod(r, labels);
+        add_pod(r, tsdb_series_label(rows->db, ref, "PodName"));
     }
-    return 1;
+    return true;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -77,16 +78,17 @@ static int compare_rows(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void collect(const struct ring *db, int64_t now_ms, struct gpu_rows *ret)
+static void collect(const struct tsdb *db, int64_t now_ms, struct gpu_rows *ret)
 {
     static const char *const metrics[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
                                           "DCGM_FI_DEV_FB_FREE", "DCGM_CUSTOM_PROCESS_MEM_USED",
                                           "gpuscale_exporter_gpu_lost"};
-    *ret = (struct gpu_rows){0};
+    *ret = (struct gpu_rows){.db = db};
     for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++) {
-        const struct ring_matcher m = {"__name__", RING_EQ, metrics[i]};
+        const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(metrics[i]), TSDB_EQ,
+                                       NULL};
         ret->metric = metrics[i];
-        ring_select(db, &m, 1, now_ms, LOOKBACK_MS, on_value, ret);
+        tsdb_each_latest(db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, ret);
     }
     qsort(ret->items, ret->len, sizeof(ret->items[0]), compare_rows);
 }
@@ -97,7 +99,7 @@ static void rows_finish(struct gpu_rows *rows)
         gs_buf_finish(&rows->items[i].pods);
 }
 
-double up_status_gpu_percent(const struct ring *db, int64_t now_ms)
+double up_status_gpu_percent(const struct tsdb *db, int64_t now_ms)
 {
     struct gpu_rows rows;
     collect(db, now_ms, &rows);
@@ -191,7 +193,7 @@ void up_status_render(const struct up_status_source *s, int64_t now_ms, struct g
                 s->headline);
     if (!rows.len)
         gs_buf_addf(out, "  GPUs: %s\n",
-                    ring_series_count(s->db) ? "the exporter gives no data at present"
+                    tsdb_series_count(s->db) ? "the exporter gives no data at present"
                                              : "no sample yet");
     for (size_t i = 0; i < rows.len; i++)
         add_gpu(out, &rows.items[i], s->colour);

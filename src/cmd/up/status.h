@@ -6,10 +6,10 @@
 #include "base/buf.h"
 #include "cmd/up/decisions.h"
 #include "kube/cache.h"
-#include "tsdb/ring.h"
+#include "tsdb/tsdb.h"
 
 struct up_status_source {
-    const struct ring *db;
+    const struct tsdb *db;
     const struct kube_cache *pods;
     const struct up_decisions *decisions;
     const char *headline;    // "node x, API https://…"
@@ -22,6 +22,6 @@ struct up_status_source {
 
 void up_status_render(const struct up_status_source *s, int64_t now_ms, struct gs_buf *out);
 // Mean GPU_UTIL over the GPUs that have a process on them; NAN when none has.
-double up_status_gpu_percent(const struct ring *db, int64_t now_ms);
+double up_status_gpu_percent(const struct tsdb *db, int64_t now_ms);
 // "1 running, 2 pending", "no pods".
 void up_status_pods(const struct kube_cache *pods, struct gs_buf *out);

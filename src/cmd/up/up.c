@@ -98,7 +98,7 @@ static void record(struct up *u, const char *why)
             gs_buf_addf(&replicas, "→%d", d->desired);
     }
     gs_buf_add(&replicas, "", 0);
-    double gpu = up_status_gpu_percent(u->cluster->db, now);
+    double gpu = up_status_gpu_percent(engine_tsdb(u->cluster->engine), now);
     up_timeline_add(u->timeline, now, u->load_on, gpu, replicas.data, why);
     if (up_terminal_live(u->terminal))
         return;
@@ -124,7 +124,7 @@ static void draw(struct up *u)
         return;
     GS_AUTO_BUF struct gs_buf block = {0};
     const struct up_status_source source = {
-        .db = u->cluster->db,
+        .db = engine_tsdb(u->cluster->engine),
         .pods = u->cluster->cluster->pods,
         .decisions = u->decisions,
         .headline = u->headline,
@@ -342,8 +342,10 @@ static struct gs_error *start(struct up *u, const char *data_dir)
                                &u->cluster);
     if (err)
         return err;
-    u->headline = gs_format("node %s, %zu GPUs, API https://127.0.0.1:%u", u->cluster->node_name,
-                            u->cluster->devices.n_gpus, u->cluster->api_port);
+    u->headline = gs_format(
+        "node %s, %zu GPUs, API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
+        u->cluster->node_name, u->cluster->devices.n_gpus, u->cluster->api_port,
+        u->cluster->prometheus_port);
     u->hint = gs_format("export KUBECONFIG=%s", u->cluster->kubeconfig);
     u->load_log = gs_format("%s/load.log", data_dir);
     uv_timer_start(&u->tick, on_tick, 100, TICK_MS);

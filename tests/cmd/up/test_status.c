@@ -10,16 +10,16 @@
         GS_SLICE(n), gs_slice_of(v)                                                                \
     }
 
-static void put(struct ring *db, const char *metric, const char *gpu, const char *pod, double v)
+static void put(struct tsdb *db, const char *metric, const char *gpu, const char *pod, double v)
 {
     const struct metrics_label labels[] = {L("__name__", metric), L("gpu", gpu),
                                            L("modelName", "Tesla T4"), L("PodName", pod)};
-    assert_ok(ring_append(db, labels, GS_ARRAY_LEN(labels), 1000, v));
+    assert_ok(tsdb_append(db, labels, GS_ARRAY_LEN(labels), 1000, v));
 }
 
 static void test_only_gpus_in_use_count(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     assert_true(isnan(up_status_gpu_percent(db, 1000)));
     put(db, "DCGM_FI_DEV_GPU_UTIL", "0", "", 60);
     put(db, "DCGM_FI_DEV_GPU_UTIL", "1", "", 20);
@@ -30,10 +30,10 @@ static void test_only_gpus_in_use_count(void **state)
     assert_true(up_status_gpu_percent(db, 1000) == 40);
     // Old samples are not "now".
     assert_true(isnan(up_status_gpu_percent(db, 60000)));
-    ring_free(db);
+    tsdb_free(db);
 }
 
-static void block_has(const struct ring *db, int64_t now_ms, const char *part)
+static void block_has(const struct tsdb *db, int64_t now_ms, const char *part)
 {
     struct kube_cache *pods = kube_cache_new(uv_default_loop(), NULL, KUBE_PODS, NULL, NULL);
     struct up_decisions *decisions = up_decisions_new();
@@ -54,7 +54,7 @@ static void block_has(const struct ring *db, int64_t now_ms, const char *part)
 
 static void test_gpus_without_data_are_not_hidden(void **state)
 {
-    struct ring *db = ring_new(NULL);
+    struct tsdb *db = tsdb_new(NULL);
     block_has(db, 1000, "── gpuscale up [SIMULATED GPUs]: node n\n");
     block_has(db, 1000, "GPUs: no sample yet\n");
     put(db, "DCGM_FI_DEV_GPU_UTIL", "0", "", 60);
@@ -63,7 +63,7 @@ static void test_gpus_without_data_are_not_hidden(void **state)
     block_has(db, 1000, " 60 %\n");
     block_has(db, 1000, " lost\n");
     block_has(db, 60000, "GPUs: the exporter gives no data at present\n");
-    ring_free(db);
+    tsdb_free(db);
 }
 
 int main(void)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store's folder with any files in it: it opens, answers, takes samples, and what it then has is
+// there after another start.
+//
+// The input is files one after the other, each with a byte of what it is (bit 0: blocks, else log;
+// bit 1: bytes as they are, else records whose checksums are made right here) and a length.
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tsdb/tsdb.h"
+#include "tsdb/wal_codec.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_FILES 4
+
+struct input {
+    const uint8_t *at, *end;
+};
+
+static size_t take(struct input *in, size_t n, const uint8_t **ret)
+{
+    size_t left = (size_t)(in->end - in->at);
+    n = n < left ? n : left;
+    *ret = in->at;
+    in->at += n;
+    return n;
+}
+
+static unsigned number(struct input *in, size_t bytes)
+{
+    const uint8_t *p;
+    unsigned v = 0;
+    for (size_t i = 0, n = take(in, bytes, &p); i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+// type, length (2 bytes), payload
+static void add_records(struct input *in, struct gs_buf *out)
+{
+    while (in->at < in->end) {
+        enum wal_type type = (enum wal_type)(number(in, 1) % 6);
+        const uint8_t *payload;
+        size_t n = take(in, number(in, 2), &payload), start = wal_record_begin(out, type);
+        gs_buf_add(out, payload, n);
+        wal_record_end(out, start);
+    }
+}
+
+static void write_file(const char *dir, struct input *in, int i)
+{
+    unsigned kind = number(in, 1);
+    struct input body = {0};
+    size_t n = take(in, number(in, 2), &body.at);
+    body.end = body.at + n;
+    bool blocks = kind & 1;
+    GS_AUTO_BUF struct gs_buf content = {0};
+    GS_AUTO_FREE char *path = gs_format("%s/wal/%s-%08d", dir, blocks ? "blocks" : "wal", i + 1);
+    if (kind & 2) {
+        gs_buf_add(&content, body.at, n);
+    } else {
+        gs_buf_add_str(&content, blocks ? WAL_BLOCKS_MAGIC : WAL_SEGMENT_MAGIC);
+        if (!blocks)
+            gs_buf_add(&content, "\1\0\0\0\0\0\0\0", 8); // one run
+        add_records(&body, &content);
+    }
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite(content.data ? content.data : "", 1, content.len, f) != content.len)
+        abort();
+    (void)fclose(f);
+}
+
+static void remove_folder(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        GS_AUTO_FREE char *path = gs_format("%s/%s", dir, e->d_name);
+        if (e->d_name[0] != '.')
+            (void)unlink(path);
+    }
+    if (d)
+        closedir(d);
+    (void)rmdir(dir);
+}
+
+// Reads everything; returns the number of series with samples.
+static size_t look(const struct tsdb *db)
+{
+    struct tsdb_refs refs = {0};
+    struct tsdb_samples samples = {0};
+    if (tsdb_find(db, NULL, 0, INT64_MIN, INT64_MAX, 0, &refs))
+        abort();
+    for (size_t i = 0; i < refs.len; i++) {
+        (void)tsdb_series_labels(db, refs.items[i]);
+        tsdb_read(db, refs.items[i], INT64_MIN, INT64_MAX, &samples);
+        for (size_t k = 1; k < samples.n; k++)
+            if (samples.t[k] <= samples.t[k - 1])
+                abort();
+    }
+    size_t n = refs.len;
+    tsdb_samples_finish(&samples);
+    tsdb_refs_finish(&refs);
+    return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("fuzz")}};
+    char dir[] = "/dev/shm/fuzz-wal-XXXXXX";
+    struct input in = {data, data + size};
+    const struct tsdb_config cfg = {.storage_path = dir, .retention_ms = INT64_MAX / 4};
+    gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
+    if (!mkdtemp(dir))
+        abort();
+    GS_AUTO_FREE char *wal = gs_format("%s/wal", dir);
+    gs_error_free(gs_mkdir_p(wal, 0700));
+    for (int i = 0; i < MAX_FILES && in.at < in.end; i++)
+        write_file(dir, &in, i);
+    size_t before = 0;
+    for (int start = 0; start < 2; start++) {
+        struct tsdb *db = NULL;
+        struct gs_error *err = tsdb_open(&cfg, &db);
+        if (err)
+            abort();
+        size_t n = look(db);
+        if (start == 1 && n < before)
+            abort();
+        err = tsdb_append(db, l, 1, INT64_C(1) << 50, start);
+        gs_error_free(err);
+        tsdb_sync(db);
+        before = look(db);
+        tsdb_free(db);
+    }
+    remove_folder(wal);
+    (void)rmdir(dir);
+    return 0;
+}

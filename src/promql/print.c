@@ -3,12 +3,14 @@
 #include "promql/print.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "promql/eval_private.h"
 #include "promql/functions.h"
 #include "promql/lexer.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <strings.h>
 
 // Prometheus' durations: the largest units that divide, "1d2h", "90s" is "1m30s".
 static void duration(struct gs_buf *out, int64_t ms)
@@ -49,12 +51,18 @@ static bool plain_name(struct gs_slice s)
     return s.len > 0;
 }
 
-static void names(struct gs_buf *out, const struct promql_names *n, bool quote)
+// Outside of braces Inf and NaN are numbers.
+static bool reads_as_number(struct gs_slice s)
+{
+    return s.len == 3 && (strncasecmp(s.data, "inf", 3) == 0 || strncasecmp(s.data, "nan", 3) == 0);
+}
+
+static void names(struct gs_buf *out, const struct promql_names *n)
 {
     gs_buf_add_char(out, '(');
     for (size_t i = 0; i < n->n; i++) {
         gs_buf_add_str(out, i ? ", " : "");
-        if (quote && !plain_name(n->items[i]))
+        if (!plain_name(n->items[i]) || reads_as_number(n->items[i]))
             promql_quote(out, n->items[i]);
         else
             gs_buf_add_slice(out, n->items[i]);
@@ -83,9 +91,10 @@ static int compare_lines(const void *a, const void *b)
 static void matchers(struct gs_buf *out, const struct promql_node *n)
 {
     static const char *const ops[] = {"=", "!=", "=~", "!~"};
-    struct gs_buf lines[64] = {{0}};
+    GS_AUTO_FREE struct gs_buf *lines =
+        gs_alloc_array(n->u.selector.n_matchers + 1, sizeof(*lines));
     size_t len = 0;
-    for (size_t i = 0; i < n->u.selector.n_matchers && len < GS_ARRAY_LEN(lines); i++) {
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
         const struct tsdb_matcher *m = &n->u.selector.matchers[i];
         if (gs_slice_eq_str(m->name, "__name__") && m->op == TSDB_EQ && m->value.len &&
             gs_slice_eq(m->value, n->u.selector.name))
@@ -136,14 +145,15 @@ void promql_print_operator(const struct promql_node *n, struct gs_buf *out)
 {
     gs_buf_add_str(out, promql_op_text(n->u.binary.op));
     gs_buf_add_str(out, n->u.binary.return_bool ? " bool" : "");
-    if (!n->u.binary.labels.n && !n->u.binary.on)
+    bool grouped = n->u.binary.card == PROMQL_MANY_TO_ONE || n->u.binary.card == PROMQL_ONE_TO_MANY;
+    if (!n->u.binary.labels.n && !n->u.binary.on && !grouped)
         return;
     gs_buf_add_str(out, n->u.binary.on ? " on " : " ignoring ");
-    names(out, &n->u.binary.labels, false);
-    if (n->u.binary.card != PROMQL_MANY_TO_ONE && n->u.binary.card != PROMQL_ONE_TO_MANY)
+    names(out, &n->u.binary.labels);
+    if (!grouped)
         return;
     gs_buf_add_str(out, n->u.binary.card == PROMQL_MANY_TO_ONE ? " group_left " : " group_right ");
-    names(out, &n->u.binary.include, false);
+    names(out, &n->u.binary.include);
 }
 
 void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out)
@@ -152,13 +162,15 @@ void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out
     if (!n->u.aggregate.without && !n->u.aggregate.grouping.n)
         return;
     gs_buf_add_str(out, n->u.aggregate.without ? " without " : " by ");
-    names(out, &n->u.aggregate.grouping, true);
+    names(out, &n->u.aggregate.grouping);
     gs_buf_add_char(out, ' ');
 }
 
 static void number(const struct promql_node *n, struct gs_buf *out)
 {
-    if (n->is_duration)
+    if (n->is_duration && n->u.number == 0 && signbit(n->u.number))
+        gs_buf_add_str(out, "-0s");
+    else if (n->is_duration)
         duration(out, (int64_t)llround(n->u.number * 1000));
     else
         promql_format_f(out, n->u.number);

@@ -48,13 +48,13 @@ static struct times *new_times(struct wal_cursor *c)
 {
     uint64_t n = wal_get_varint(c);
     int64_t t = wal_get_signed(c), step = 0;
-    if (c->bad || !n || n > TIMES_MAX)
+    if (c->bad || !n || n > TIMES_MAX || !wal_time_is_sane(t))
         return NULL;
     struct times *times = times_push(times_new(n), t);
     for (uint64_t i = 1; i < n; i++) {
         bool wraps = __builtin_add_overflow(step, wal_get_signed(c), &step) ||
                      __builtin_add_overflow(t, step, &t);
-        if (c->bad || wraps || step <= 0) {
+        if (c->bad || wraps || step <= 0 || !wal_time_is_sane(t)) {
             times_unref(times);
             return NULL;
         }

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "metrics/labels.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WAL_SEGMENT_MAGIC "gswal01\n"
@@ -29,6 +30,13 @@ void wal_record_end(struct gs_buf *out, size_t start);
 void wal_put_varint(struct gs_buf *out, uint64_t v);
 void wal_put_signed(struct gs_buf *out, int64_t v);
 void wal_put_text(struct gs_buf *out, struct gs_slice s);
+// Any time that a clock shows, some 30,000 years around 1970: sums with what a file says cannot
+// overflow.
+#define WAL_TIME_MAX (INT64_C(1) << 50)
+static inline bool wal_time_is_sane(int64_t t_ms)
+{
+    return t_ms >= -WAL_TIME_MAX && t_ms <= WAL_TIME_MAX;
+}
 // A double in 1 to 9 bytes: a decimal number with up to five places when that is exact, else its
 // bits. The stale marker takes one byte.
 void wal_put_value(struct gs_buf *out, double v);

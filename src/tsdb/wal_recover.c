@@ -103,7 +103,7 @@ static bool read_pass(struct recovery *r, struct wal_cursor *c)
     int64_t t = wal_get_signed(c);
     uint64_t n = wal_get_varint(c);
     struct group *g = gs_hmap_get(r->groups, key_of(&number));
-    if (c->bad || !g || n != g->n)
+    if (c->bad || !g || n != g->n || !wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
         r->newest_ms = t;
@@ -135,7 +135,7 @@ static bool read_sample(struct recovery *r, struct wal_cursor *c)
     int64_t t = wal_get_signed(c);
     double v = wal_get_value(c);
     const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
-    if (c->bad || !l)
+    if (c->bad || !l || !wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
         r->newest_ms = t;

@@ -1,120 +1,16 @@
 #!/bin/sh
-# The examples of the documentation: runs the commands ("$ " lines) of each ```console block that
-# follows a comment <!-- test --> and compares what they print with what the page shows, all in one
-# `gpuscale up` with the demo's service.
-#
-# Compared are whole lines, after ages, addresses, ports, hashes, UUIDs, timestamps and runs of blanks
-# were made equal; with <!-- test: numbers vary --> all numbers are. "…" stands for any text, a line of
-# it for any lines. Commands that only look are repeated until they agree. The DaemonSet is validated too.
+# The examples of the documentation, all in one `gpuscale up` with the demo's service. Those of the
+# metrics engine: docs_engine.sh. The DaemonSet is validated too.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq
 cd "$source"
-
-# extract FILE: writes blocks/FILE-LINE.mode and .text for its marked blocks.
-mkdir "$dir/blocks"
-extract() {
-    awk -v out="$dir/blocks/$(basename "$1")" '
-        /^<!-- test.* -->$/ { mode = /numbers vary/ ? "loose" : "exact"; next }
-        inside && /^```$/ { inside = 0; close(base ".text"); next }
-        inside { print >(base ".text"); next }
-        mode != "" && /^```console$/ {
-            base = sprintf("%s-%03d", out, NR)
-            print mode >(base ".mode"); close(base ".mode"); inside = 1
-        }
-        { mode = "" }' "$1"
-}
-for page in README.md docs/*.md; do extract "$page"; done
-
-# normalise MODE: what differs from run to run.
-normalise() {
-    sed -E \
-        -e 's/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/UUID/g' \
-        -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' \
-        -e 's/127\.[0-9]+\.[0-9]+\.[0-9]+(:[0-9]+)?/ADDRESS/g' \
-        -e 's/-[0-9a-z]{6,10}-[0-9a-z]{5}([^0-9a-z]|$)/-POD\1/g' \
-        -e 's#/gpuscale-[0-9a-z-]+#/gpuscale-SET#g' \
-        -e 's/(^|[ (])[0-9]+[smhd]([0-9]+[smhd])?([ )]|$)/\1AGE\3/g' |
-        if [ "$1" = loose ]; then sed -E 's/[0-9]+(\.[0-9]+)?/N/g'; else cat; fi |
-        sed -E -e 's/[[:blank:]]+/ /g' -e 's/ $//'
-}
-
-# agrees WANT GOT (files): line by line, "…" is a wildcard.
-agrees() {
-    awk '
-        function pattern(s) { gsub(/[][\\.*^$+?(){}|\/]/, "\\\\&", s); gsub(/…/, ".*", s); return "^" s "$" }
-        NR == FNR { want[++n] = $0; next }
-        { got[++m] = $0 }
-        END {
-            j = 1
-            for (i = 1; i <= n; i++) {
-                if (want[i] == "…") { any = 1; continue }
-                while (any && j <= m && got[j] !~ pattern(want[i])) j++
-                any = 0
-                if (j > m || got[j] !~ pattern(want[i])) exit 1
-                j++
-            }
-            exit !(any || j > m)
-        }' "$1" "$2"
-}
-
-only_looks() {
-    case $1 in
-    *'&') return 1 ;;
-    'kubectl get'* | 'kubectl describe'* | 'kubectl logs'* | curl* | 'gpuscale sim status'*) return 0 ;;
-    *) return 1 ;;
-    esac
-}
-
 # The pages use the usual port; here it may be another.
-with_ports() { echo "$1" | sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g"; }
+with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g"; }
+. "$(dirname "$0")/docs_lib.sh"
 
-# run_command WHERE MODE COMMAND: $dir/shown holds what it should print.
-run_command() {
-    command=$(with_ports "$3")
-    normalise "$2" <"$dir/shown" >"$dir/want"
-    end=$(($(date +%s) + 20))
-    while :; do
-        if [ "$command" = wait ]; then
-            wait "$background" || true
-            cat "$dir/background" >"$dir/printed"
-        elif [ "${command%&}" != "$command" ]; then
-            eval "${command%&}" >"$dir/background" 2>&1 &
-            background=$!
-            : >"$dir/printed"
-        else
-            eval "$command" >"$dir/printed" 2>&1 </dev/null || true
-        fi
-        normalise "$2" <"$dir/printed" >"$dir/got"
-        agrees "$dir/want" "$dir/got" && break
-        if only_looks "$command" && [ "$(date +%s)" -lt "$end" ]; then
-            sleep 0.5
-            continue
-        fi
-        echo "--- shown in the page, normalised:"
-        cat "$dir/want"
-        echo "--- printed:"
-        cat "$dir/printed"
-        fail "$1: $3"
-    done
-    echo "ok: $1: $3"
-}
-
-# run_block BASE
-run_block() {
-    where=$(basename "$1") mode=$(cat "$1.mode") command=
-    : >"$dir/shown"
-    while IFS= read -r line <&3 || [ -n "$line" ]; do
-        case $line in
-        '$ '*)
-            [ -z "$command" ] || run_command "$where" "$mode" "$command"
-            command=${line#\$ }
-            : >"$dir/shown"
-            ;;
-        *) printf '%s\n' "$line" >>"$dir/shown" ;;
-        esac
-    done 3<"$1.text"
-    [ -z "$command" ] || run_command "$where" "$mode" "$command"
-}
+for page in README.md docs/*.md; do
+    case $page in docs/engine.md | docs/query.md | docs/rules.md) ;; *) extract "$page" ;; esac
+done
 
 PATH=$(dirname "$gpuscale"):$PATH
 export PATH NO_COLOR=1

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale test rules`: unit tests of rules, as promtool's command of the same name.
+// `gpuscale test hpa`: decision tables of autoscalers.
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/test_junit.h"
 #include "cmd/verbs.h"
 #include "engine/rules/unit_test.h"
+#include "replay/decisions.h"
 
 #include <unistd.h>
 
@@ -74,13 +76,63 @@ static struct gs_error *test_rules(const struct test_opts *opts, int n_files, ch
     return opts->junit ? gs_file_write_atomic(opts->junit, 0666, gs_buf_slice(&junit)) : NULL;
 }
 
+// The same report, so that both kinds are printed and written alike.
+static struct gs_error *run_cases(const char *path, const char *only, struct rule_tests_report *ret)
+{
+    struct replay_case_results r = {0};
+    struct gs_error *err = replay_run_cases(path, only, &r);
+    for (size_t i = 0; i < r.n; i++) {
+        struct replay_case_result *from = &r.items[i];
+        gs_grow(&ret->cases, &ret->cap_cases, ret->n_cases, sizeof(*ret->cases));
+        ret->cases[ret->n_cases++] = (struct rule_test_case){
+            GS_TAKE(from->name), GS_TAKE(from->failures), from->n_failures, from->cap};
+        from->n_failures = 0;
+    }
+    ret->n_failed = r.n_failed;
+    replay_case_results_finish(&r);
+    return err;
+}
+
+static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit)
+{
+    struct rule_tests_report r = {0};
+    GS_AUTO_ERROR struct gs_error *err = run_cases(path, only, &r);
+    bool ok = !err && !r.n_failed;
+    printf("%s: %zu cases%s\n", path, r.n_cases, ok ? ", all as expected" : "");
+    (void)fflush(stdout);
+    print_failures(&r);
+    if (err)
+        fprintf(stderr, "  %s\n", gs_error_message(err));
+    else if (!ok)
+        fprintf(stderr, "  %zu of %zu cases FAILED\n", r.n_failed, r.n_cases);
+    junit_suite(junit, path, &r, err ? gs_error_message(err) : NULL);
+    rule_tests_report_finish(&r);
+    return ok;
+}
+
+static struct gs_error *test_hpa(const struct test_opts *opts, int n_files, char **files,
+                                 int *ret_exit)
+{
+    GS_AUTO_FREE char *only = join(&opts->run);
+    GS_AUTO_BUF struct gs_buf junit = {0};
+    *ret_exit = 0;
+    junit_begin(&junit);
+    for (int i = 0; i < n_files; i++)
+        if (!test_cases_file(files[i], only, &junit))
+            *ret_exit = 1;
+    junit_end(&junit);
+    return opts->junit ? gs_file_write_atomic(opts->junit, 0666, gs_buf_slice(&junit)) : NULL;
+}
+
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
-    if (!gs_streq(argv[0], "rules"))
-        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be tested; rules can", argv[0]);
+    bool rules = gs_streq(argv[0], "rules");
+    if (!rules && !gs_streq(argv[0], "hpa"))
+        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be tested; rules and hpa can",
+                            argv[0]);
     if (argc < 2)
-        return gs_error_new(GS_EINVAL, "test rules needs at least one FILE");
-    return test_rules(opts, argc - 1, argv + 1, ret_exit);
+        return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
+    return (rules ? test_rules : test_hpa)(opts, argc - 1, argv + 1, ret_exit);
 }
 
 static const struct gs_opt opts[] = {
@@ -103,15 +155,19 @@ static const struct gs_opt opts[] = {
 
 const struct gs_verb verb_test = {
     .name = "test",
-    .args = "rules FILE…",
-    .summary = "Run unit tests of recording and alerting rules.",
+    .args = "rules|hpa FILE…",
+    .summary = "Run unit tests of rules, and decision tables of autoscalers.",
     .description =
         "rules: files in promtool's format of unit tests: input series, the samples that "
         "expressions must give and the alerts that must fire at certain times. The rules are "
-        "evaluated by this program's engine. Exits with 1 when a test fails.",
+        "evaluated by this program's engine.\n\n"
+        "hpa: decision tables. Each YAML document is a case: an autoscaler's spec and passes with "
+        "what is observed and what must be decided (docs/replay.md has the form). The decisions "
+        "are made by the function that the controller uses. Exits with 1 when a test fails.",
     .examples = "gpuscale test rules rules_test.yaml\n"
                 "gpuscale test rules --run='GPU.*' --diff tests/*.yaml\n"
-                "gpuscale test rules --junit=results.xml rules_test.yaml",
+                "gpuscale test rules --junit=results.xml rules_test.yaml\n"
+                "gpuscale test hpa decisions/*.yaml",
     .opts = opts,
     .opts_size = sizeof(struct test_opts),
     .min_args = 1,

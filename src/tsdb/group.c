@@ -260,6 +260,9 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
             continue;
         struct series *s = &g->db->series[g->refs[i]];
         bool appended, first = stream_empty(&s->samples);
+        // Somebody else goes on with the series that this group ends.
+        if (tsdb_is_stale(row[i]) && !first && stream_last_ms(&s->samples) >= g->t_ms)
+            continue;
         gs_error_free(series_append(g->db, s, g->t_ms, row[i], &appended));
         *added += appended && !tsdb_is_stale(row[i]);
         *fresh += appended && first;

@@ -86,6 +86,11 @@ uint64_t tsdb_generation(const struct tsdb *db)
     return db->generation;
 }
 
+uint64_t tsdb_refused(const struct tsdb *db)
+{
+    return db->duplicates + db->out_of_order;
+}
+
 size_t tsdb_series_count(const struct tsdb *db)
 {
     return db->n_live;

@@ -182,9 +182,10 @@ static struct gs_error *put_sample(struct tsdb_group *g, const struct rule_sampl
 }
 
 // One pass of the rule's series. What cannot be stored costs itself; the first reason is returned.
-static struct gs_error *store(struct rule_state *s, int64_t t_ms, const struct rule_sample *items,
-                              size_t n, size_t *ret_stored)
+static struct gs_error *store(const struct tsdb *db, struct rule_state *s, int64_t t_ms,
+                              const struct rule_sample *items, size_t n, size_t *ret_stored)
 {
+    uint64_t refused = tsdb_refused(db);
     struct gs_error *first = tsdb_group_begin(s->series, t_ms);
     if (first)
         return first;
@@ -198,6 +199,10 @@ static struct gs_error *store(struct rule_state *s, int64_t t_ms, const struct r
     }
     size_t added, fresh;
     tsdb_group_commit(s->series, &added, &fresh);
+    if (!first && tsdb_refused(db) > refused)
+        first =
+            gs_error_new(GS_EEXIST, "duplicate sample for timestamp: something else has written "
+                                    "another value for the same series");
     return first;
 }
 
@@ -253,7 +258,7 @@ static struct gs_error *eval_rule(struct rule_runner *r, struct rule_state *s, i
         err = record(r, s->rule, arena, items, n);
     else if (!err)
         err = rule_alerts_update(r, s, t_ms, items, n, arena, &items, &n);
-    return err ? err : store(s, at, items, n, ret_stored);
+    return err ? err : store(r->cfg.db, s, at, items, n, ret_stored);
 }
 
 static void set_health(struct rule_state *s, struct gs_error *err)

@@ -236,20 +236,25 @@ static void read_top(struct config_reader *r, const json_t *top, struct test_fil
             groups[i].interval_ms = f->interval_ms;
 }
 
-static struct gs_error *parse(struct gs_slice text, const char *path, const char *dir,
-                              struct test_file *ret)
+struct gs_error *test_file_parse(struct gs_slice text, const char *path, const char *dir,
+                                 struct test_file *ret)
 {
+    struct test_file f = {0};
     struct gs_yaml_docs docs = {0};
     GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
     struct gs_error *err = gs_yaml_parse_texts(text, path, &docs, &marks);
     if (err)
         return err;
-    struct config_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &ret->arena};
+    struct config_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f.arena};
     if (docs.len > 1)
         config_fail(&r, docs.items[1].value, "a file of tests is one YAML document");
-    read_top(&r, docs.len ? docs.items[0].value : NULL, ret);
+    read_top(&r, docs.len ? docs.items[0].value : NULL, &f);
     gs_yaml_docs_finish(&docs);
     free(r.ignored);
+    if (r.err)
+        test_file_finish(&f);
+    else
+        *ret = f;
     return r.err;
 }
 
@@ -261,13 +266,7 @@ struct gs_error *test_file_read(const char *path, struct test_file *ret)
         return err;
     const char *slash = strrchr(path, '/');
     GS_AUTO_FREE char *dir = gs_strndup(path, slash ? (size_t)(slash - path) : 0);
-    struct test_file f = {0};
-    err = parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, &f);
-    if (err)
-        test_file_finish(&f);
-    else
-        *ret = f;
-    return err;
+    return test_file_parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, ret);
 }
 
 void test_file_finish(struct test_file *f)

@@ -53,6 +53,9 @@ struct test_file {
 };
 
 struct gs_error *test_file_read(const char *path, struct test_file *ret);
+// dir: where relative rule_files are; NULL: here.
+struct gs_error *test_file_parse(struct gs_slice text, const char *path, const char *dir,
+                                 struct test_file *ret);
 void test_file_finish(struct test_file *f);
 
 // One test: failures go to the case.

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale replay`: an autoscaler in a simulated cluster.
+#include "replay/replay.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/verbs.h"
+
+#include <stdio.h>
+
+#define MAX_SWEEP 1000
+
+struct replay_opts {
+    const char *output, *compare;
+    struct gs_opt_list set, sweep;
+};
+
+static struct gs_error *apply(struct replay_scenario *s, const char *setting)
+{
+    const char *equals = strchr(setting, '=');
+    if (!equals)
+        return gs_error_new(GS_EINVAL, "--set %s: write NAME=VALUE", setting);
+    GS_AUTO_FREE char *name = gs_strndup(setting, (size_t)(equals - setting));
+    struct gs_error *err = replay_scenario_set(s, name, equals + 1);
+    return err ? gs_error_wrap(err, "--set %s", setting) : NULL;
+}
+
+static struct gs_error *load(const struct replay_opts *o, const char *path,
+                             struct replay_scenario **ret)
+{
+    struct gs_error *err = replay_scenario_load(path, ret);
+    for (size_t i = 0; !err && i < o->set.len; i++) {
+        err = apply(*ret, o->set.items[i]);
+        if (err)
+            replay_scenario_free(*ret);
+    }
+    return err;
+}
+
+static void write_out(const struct gs_buf *out)
+{
+    (void)fwrite(out->data, 1, out->len, stdout);
+    (void)fflush(stdout);
+}
+
+// --- one scenario ---
+
+static struct gs_error *show(const struct replay_opts *o, const char *path)
+{
+    struct replay_scenario *s = NULL;
+    struct replay_result r;
+    struct gs_error *err = load(o, path, &s);
+    if (err)
+        return err;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    replay_run(s, &r);
+    if (gs_streq(o->output, "csv")) {
+        replay_print_csv(&r, &out);
+    } else if (gs_streq(o->output, "svg")) {
+        replay_print_svg(s, &r, &out);
+    } else if (gs_streq(o->output, "json")) {
+        GS_AUTO_JSON json_t *j = replay_json(s, &r);
+        gs_json_dump_pretty(j, &out);
+        gs_buf_add_char(&out, '\n');
+    } else {
+        replay_print_table(s, &r, &out);
+    }
+    write_out(&out);
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    return NULL;
+}
+
+// --- several, side by side ---
+
+struct line {
+    char *name;
+    struct replay_summary summary;
+};
+
+struct lines {
+    struct line *items;
+    size_t n, cap;
+};
+
+static void lines_finish(struct lines *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->items[i].name);
+    free(l->items);
+}
+
+// name is taken.
+static void run_line(struct lines *l, const struct replay_scenario *s, char *name)
+{
+    struct replay_result r;
+    replay_run(s, &r);
+    gs_grow(&l->items, &l->cap, l->n, sizeof(*l->items));
+    l->items[l->n++] = (struct line){name, r.summary};
+    replay_result_finish(&r);
+}
+
+static void print_lines(const struct lines *l)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    GS_AUTO_FREE const char **names = gs_alloc_array(l->n + 1, sizeof(*names));
+    GS_AUTO_FREE const struct replay_summary **sums = gs_alloc_array(l->n + 1, sizeof(*sums));
+    for (size_t i = 0; i < l->n; i++) {
+        names[i] = l->items[i].name;
+        sums[i] = &l->items[i].summary;
+    }
+    replay_print_summaries(names, sums, l->n, &out);
+    write_out(&out);
+}
+
+static struct gs_error *compare(const struct replay_opts *o, const char *path)
+{
+    const char *const paths[] = {path, o->compare};
+    struct lines l = {0};
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < GS_ARRAY_LEN(paths); i++) {
+        struct replay_scenario *s = NULL;
+        err = load(o, paths[i], &s);
+        if (err)
+            break;
+        run_line(&l, s, gs_strdup(s->name));
+        replay_scenario_free(s);
+    }
+    if (!err)
+        print_lines(&l);
+    lines_finish(&l);
+    return err;
+}
+
+// --- sweeps ---
+
+static void add_value(struct gs_opt_list *l, char *value)
+{
+    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
+    l->items[l->len++] = value;
+}
+
+// "10..90:10"; without ":10" the step is 1.
+static struct gs_error *read_range(struct gs_slice from_text, struct gs_slice rest,
+                                   struct gs_opt_list *ret)
+{
+    double from = 0, to = 0, step = 1;
+    struct gs_slice to_text = gs_slice_cut(&rest, ':');
+    struct gs_error *err = gs_parse_double(from_text, &from);
+    if (!err)
+        err = gs_parse_double(to_text, &to);
+    if (!err && rest.data)
+        err = gs_parse_double(rest, &step);
+    if (!err && (!(step > 0) || !(from <= to) || (to - from) / step > MAX_SWEEP))
+        err = gs_error_new(GS_EINVAL, "want FROM..TO:STEP, with at most %d steps", MAX_SWEEP);
+    for (int i = 0; !err && from + i * step <= to + step / 1e6; i++)
+        add_value(ret, gs_format("%.10g", from + i * step));
+    return err;
+}
+
+// A range, or "10,30,50".
+static struct gs_error *read_values(const char *text, struct gs_opt_list *ret)
+{
+    struct gs_slice rest = gs_slice_of(text);
+    const char *dots = strstr(text, "..");
+    if (dots)
+        return read_range(gs_slice_make(text, (size_t)(dots - text)), gs_slice_of(dots + 2), ret);
+    while (rest.data)
+        add_value(ret, gs_slice_dup(gs_slice_cut(&rest, ',')));
+    return NULL;
+}
+
+static struct gs_error *run_setting(const struct replay_opts *o, const char *path, const char *name,
+                                    const char *value, struct lines *l)
+{
+    struct replay_scenario *s = NULL;
+    struct gs_error *err = load(o, path, &s);
+    if (err)
+        return err;
+    err = replay_scenario_set(s, name, value);
+    if (err)
+        err = gs_error_wrap(err, "--sweep %s=%s", name, value);
+    else
+        run_line(l, s, gs_format("%s=%s", name, value));
+    replay_scenario_free(s);
+    return err;
+}
+
+static struct gs_error *sweep(const struct replay_opts *o, const char *path, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
+    GS_AUTO_FREE char *name = gs_strndup(text, (size_t)(equals - text));
+    struct gs_opt_list values = {0};
+    struct lines l = {0};
+    struct gs_error *err = read_values(equals + 1, &values);
+    if (err)
+        err = gs_error_wrap(err, "--sweep %s", text);
+    for (size_t i = 0; !err && i < values.len; i++)
+        err = run_setting(o, path, name, values.items[i], &l);
+    if (!err)
+        print_lines(&l);
+    lines_finish(&l);
+    for (size_t i = 0; i < values.len; i++)
+        free((char *)values.items[i]);
+    free(values.items);
+    return err;
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const struct replay_opts *o = opts;
+    static const char *const outputs[] = {"table", "csv", "json", "svg"};
+    bool known = false;
+    (void)argc;
+    *ret_exit = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(outputs); i++)
+        known = known || gs_streq(o->output, outputs[i]);
+    if (!known)
+        return gs_error_new(GS_EINVAL, "--output \"%s\": want table, csv, json or svg", o->output);
+    if (o->compare)
+        return compare(o, argv[0]);
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < o->sweep.len; i++)
+        err = sweep(o, argv[0], o->sweep.items[i]);
+    return err || o->sweep.len ? err : show(o, argv[0]);
+}
+
+#define AT(field) .offset = offsetof(struct replay_opts, field)
+
+static const struct gs_opt opts[] = {
+    {.name = "output",
+     .alias = "o",
+     .arg = "FORM",
+     .def = "table",
+     .type = GS_OPT_STRING,
+     AT(output),
+     .help = "table (the passes at which something changed, and a summary), csv and json (every "
+             "pass), svg (a picture)."},
+    {.name = "compare",
+     .arg = "SCENARIO",
+     .type = GS_OPT_STRING,
+     AT(compare),
+     .help = "Another scenario: the summaries of both, side by side."},
+    {.name = "sweep",
+     .arg = "NAME=VALUES",
+     .type = GS_OPT_STRINGS,
+     AT(sweep),
+     .help = "A summary for each value: target=10..90:10, downscaleWindow=60s,300s. Names as of "
+             "--set. Repeatable: one table each."},
+    {.name = "set",
+     .arg = "NAME=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(set),
+     .help = "Before it runs: target (of the first metric), min, max, tolerance, downscaleWindow, "
+             "sync, startup, delay, capacity, nodes (the most), provision, idle, duration. "
+             "Repeatable."},
+    {.name = NULL},
+};
+
+const struct gs_verb verb_replay = {
+    .name = "replay",
+    .args = "SCENARIO",
+    .summary = "Try an autoscaler on a load, faster than time.",
+    .description =
+        "Runs the autoscaler of a scenario (a YAML file, docs/replay.md) in a simulated cluster: "
+        "a load over time, replicas that serve it, nodes that take time to come. The decisions "
+        "are made by the function that the controller uses; the cluster is a model. Prints the "
+        "replicas over time with the reason of each change, GPU hours, price, time over the "
+        "level and queueing.",
+    .examples = "gpuscale replay burst.yaml\n"
+                "gpuscale replay burst.yaml -o svg > burst.svg\n"
+                "gpuscale replay burst.yaml --sweep target=30..90:10\n"
+                "gpuscale replay today.yaml --compare proposed.yaml",
+    .opts = opts,
+    .opts_size = sizeof(struct replay_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

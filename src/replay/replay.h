@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// An autoscaler in a simulated cluster, faster than time: a load over time, replicas that serve it,
+// nodes that have to be provisioned, and hpa_decide() in between. The decisions are those of the
+// controller; the cluster around them is a model (docs/replay.md says which).
+#pragma once
+
+#include "hpa/hpa.h"
+#include "replay/curve.h"
+
+// What a metric of the autoscaler shows.
+enum replay_source {
+    REPLAY_UTILIZATION, // percent of the capacity in use
+    REPLAY_LOAD,        // the load: of a pod, or of all for Object and External
+    REPLAY_QUEUE,       // waiting work: of a pod's share, or of all
+    REPLAY_SERIES,      // a recorded curve, whatever the replicas do
+};
+
+struct replay_metric {
+    const char *name;
+    enum replay_source source;
+    struct curve series;
+    struct curve series_replicas; // replicas at the time of the record: values then follow theirs
+};
+
+struct replay_scenario {
+    const char *name;
+    json_t *object; // the autoscaler, v2, defaulted
+    struct hpa_spec spec;
+    struct hpa_config controller;
+    int64_t sync_ms, duration_ms;
+    int32_t replicas; // at the start
+
+    struct curve load;
+    double capacity;               // of one replica, in the load's unit
+    int64_t startup_ms;            // from a pod's start to ready
+    int64_t delay_ms;              // age of what the controller sees
+    struct replay_metric *metrics; // of spec.metrics, by name
+    size_t n_metrics;
+
+    size_t gpus_per_replica, gpus_per_node, min_nodes, max_nodes; // gpus_per_node 0: no nodes
+    int64_t provision_ms, idle_ms;                                // of a node
+    double price;                                                 // of a GPU hour
+    double level; // utilization that counts as too high, percent
+};
+
+// file:line:column in errors. The scenario's texts live as long as it.
+struct gs_error *replay_scenario_load(const char *path, struct replay_scenario **ret);
+void replay_scenario_free(struct replay_scenario *s);
+// "target=70", "min=2", "max=10", "downscaleWindow=60s", "sync=5s", "startup=30s",
+// "tolerance=0.05".
+struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name,
+                                     const char *value);
+
+// What was at a pass of the autoscaler.
+struct replay_row {
+    int64_t t_ms;
+    double load, utilization, queue; // utilization: percent of the ready replicas' capacity
+    int32_t desired, running, ready; // replicas: wanted, started, serving
+    size_t nodes;
+    char *why; // of a change of desired; NULL: none
+};
+
+struct replay_summary {
+    double gpu_hours, price;
+    double node_gpu_hours;                     // of the nodes that were there
+    double over_level_s;                       // time above the level, or with a queue
+    double served, offered, queue_max, wait_s; // wait_s: mean, by Little's law
+    size_t ups, downs, passes;
+    int32_t min_replicas, max_replicas;
+    double mean_replicas;
+    double pending_s; // pods waiting for a node
+};
+
+struct replay_result {
+    struct replay_row *rows;
+    size_t n, cap;
+    struct replay_summary summary;
+};
+
+void replay_run(const struct replay_scenario *s, struct replay_result *ret);
+void replay_result_finish(struct replay_result *r);
+
+// --- what is shown of it ---
+void replay_print_table(const struct replay_scenario *s, const struct replay_result *r,
+                        struct gs_buf *out); // the passes at which something changed, the summary
+void replay_print_csv(const struct replay_result *r, struct gs_buf *out); // every pass
+json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r);
+void replay_print_svg(const struct replay_scenario *s, const struct replay_result *r,
+                      struct gs_buf *out);
+// Summaries side by side; names: the heads of the columns.
+void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
+                            size_t n, struct gs_buf *out);

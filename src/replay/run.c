@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/mem.h"
+#include "replay/world.h"
+
+#include <math.h>
+
+#define T0_MS INT64_C(1700000000000) // decisions want times since 1970
+
+// What the controller observes in a pass.
+struct view {
+    struct hpa_pod *pods;
+    int64_t *requests; // of pod i and metric m
+    struct hpa_metric_observation *metrics;
+    struct hpa_observation obs;
+};
+
+static int64_t milli(double v)
+{
+    return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
+}
+
+static void view_pods(const struct world *w, struct view *v)
+{
+    size_t m = w->s->spec.n_metrics;
+    v->pods = gs_alloc_array(w->n_pods + 1, sizeof(*v->pods));
+    v->requests = gs_alloc_array(w->n_pods * m + 1, sizeof(*v->requests));
+    for (size_t i = 0; i < w->n_pods; i++) {
+        const struct world_pod *p = &w->pods[i];
+        bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
+        for (size_t k = 0; k < m; k++)
+            v->requests[i * m + k] = 1000; // one of the resource: use is the utilization
+        v->pods[i] = (struct hpa_pod){
+            .name = p->name,
+            .phase = started ? HPA_POD_RUNNING : HPA_POD_PENDING,
+            .ready = ready ? HPA_TRUE : HPA_FALSE,
+            .ready_transition_ms = T0_MS + (ready ? p->ready_ms : p->created_ms),
+            .has_start_time = started,
+            .start_time_ms = T0_MS + (started ? p->started_ms : 0),
+            .requests_milli = &v->requests[i * m],
+        };
+    }
+    v->obs.pods = v->pods;
+    v->obs.n_pods = w->n_pods;
+}
+
+static bool is_of_pods(const struct hpa_metric_spec *m)
+{
+    return m->type == HPA_METRIC_PODS || m->type == HPA_METRIC_RESOURCE ||
+           m->type == HPA_METRIC_CONTAINER_RESOURCE;
+}
+
+// The value of one pod (the load's and the queue's share), or of all.
+static double value_of(const struct world *w, const struct replay_metric *m, bool of_pod)
+{
+    const struct world_past *seen = world_seen(w);
+    double share = of_pod ? fmax(seen->ready, 1) : 1;
+    switch (m->source) {
+    case REPLAY_UTILIZATION:
+        return seen->utilization;
+    case REPLAY_LOAD:
+        return seen->load / share;
+    case REPLAY_QUEUE:
+        return seen->queue / share;
+    case REPLAY_SERIES:
+        break;
+    }
+    int64_t t = w->t_ms - w->s->delay_ms;
+    double v = curve_at(&m->series, t > 0 ? t : 0);
+    // The whole of what was measured then, over the replicas that are there now.
+    if (m->series_replicas.n && of_pod)
+        v = v * curve_at(&m->series_replicas, t > 0 ? t : 0) / fmax(world_ready(w), 1);
+    return v;
+}
+
+static void view_metric(const struct world *w, size_t i, struct view *v)
+{
+    const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
+    const struct replay_metric *m = &w->s->metrics[i];
+    bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
+    struct hpa_sample *samples = gs_alloc_array(w->n_pods + 1, sizeof(*samples));
+    double value = value_of(w, m, of_pods);
+    size_t n = 0;
+    // A resource's use in percent of a request of 1.
+    int64_t shown = resource ? milli(value / 100) : milli(value);
+    int64_t seen_ms = w->t_ms - w->s->delay_ms;
+    if (!of_pods)
+        samples[n++] = (struct hpa_sample){.value = shown, .timestamp_ms = T0_MS + seen_ms};
+    for (size_t k = 0; of_pods && k < w->n_pods; k++)
+        if (w->pods[k].ready_ms <= seen_ms)
+            samples[n++] = (struct hpa_sample){
+                .pod = w->pods[k].name, .value = shown, .timestamp_ms = T0_MS + seen_ms};
+    v->metrics[i] = (struct hpa_metric_observation){.samples = samples, .n_samples = n};
+    if (!n)
+        v->metrics[i].error = "no metrics returned from the simulated metrics API";
+}
+
+static void view_make(const struct world *w, int32_t replicas, struct view *v)
+{
+    size_t n = w->s->spec.n_metrics;
+    *v = (struct view){.obs = {.scale_found = true,
+                               .spec_replicas = replicas,
+                               .status_replicas = (int32_t)w->n_pods,
+                               .selector = "app=replay"}};
+    v->metrics = gs_alloc_array(n + 1, sizeof(*v->metrics));
+    view_pods(w, v);
+    for (size_t i = 0; i < n; i++)
+        view_metric(w, i, v);
+    v->obs.metrics = v->metrics;
+}
+
+static void view_finish(struct view *v, size_t n_metrics)
+{
+    for (size_t i = 0; i < n_metrics; i++)
+        free((void *)v->metrics[i].samples);
+    free(v->metrics);
+    free(v->pods);
+    free(v->requests);
+}
+
+static char *reason_of(const struct hpa_decision *d)
+{
+    const char *metric = "";
+    for (size_t i = 0; i < d->n_metrics; i++)
+        if (d->metrics[i].ok && d->metrics[i].proposal == d->proposal)
+            metric = d->metrics[i].explanation;
+    bool both = *metric && d->explanation && *d->explanation;
+    return gs_format("%s%s%s", *metric ? metric : d->reason, both ? "; " : "",
+                     both ? d->explanation : "");
+}
+
+static void record(const struct world *w, const struct hpa_decision *d, struct replay_result *r)
+{
+    const struct world_past *now = &w->past[w->n_past - 1];
+    gs_grow(&r->rows, &r->cap, r->n, sizeof(*r->rows));
+    r->rows[r->n++] = (struct replay_row){
+        .t_ms = w->t_ms,
+        .load = now->load,
+        .utilization = now->utilization,
+        .queue = now->queue,
+        .desired = d->desired,
+        .running = world_running(w),
+        .ready = world_ready(w),
+        .nodes = world_nodes(w),
+        .why = d->rescale ? reason_of(d) : NULL,
+    };
+}
+
+static void pass(struct world *w, struct hpa_history *history, int32_t *replicas,
+                 struct replay_result *r)
+{
+    const struct replay_scenario *s = w->s;
+    struct view v;
+    struct hpa_decision d;
+    view_make(w, *replicas, &v);
+    hpa_decide(&s->spec, &v.obs, &s->controller, history, T0_MS + w->t_ms, &d);
+    record(w, &d, r);
+    w->sum.passes++;
+    if (d.rescale) {
+        hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + w->t_ms);
+        w->sum.ups += d.desired > d.current;
+        w->sum.downs += d.desired < d.current;
+        *replicas = d.desired;
+        world_scale(w, d.desired);
+    }
+    hpa_decision_finish(&d);
+    view_finish(&v, s->spec.n_metrics);
+}
+
+void replay_run(const struct replay_scenario *s, struct replay_result *ret)
+{
+    struct world w;
+    struct hpa_history *history = hpa_history_new();
+    int32_t replicas = s->replicas;
+    *ret = (struct replay_result){0};
+    world_start(&w, s);
+    int64_t next = 0;
+    while (w.t_ms < s->duration_ms) {
+        if (w.t_ms >= next) {
+            pass(&w, history, &replicas, ret);
+            next += s->sync_ms;
+        }
+        world_step(&w);
+    }
+    double seconds = (double)s->duration_ms / 1000;
+    w.sum.mean_replicas = w.replica_seconds / seconds;
+    w.sum.wait_s = w.sum.served > 0 ? w.queue_seconds / w.sum.served : 0;
+    w.sum.price = s->price * (s->gpus_per_node ? w.sum.node_gpu_hours : w.sum.gpu_hours);
+    ret->summary = w.sum;
+    world_finish(&w);
+    hpa_history_free(history);
+}
+
+void replay_result_finish(struct replay_result *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->rows[i].why);
+    free(r->rows);
+    *r = (struct replay_result){0};
+}

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/yaml.h"
+#include "engine/config/reader.h"
+#include "hpa/convert.h"
+#include "replay/replay.h"
+
+#include <libgen.h>
+#include <math.h>
+
+#define MAX_FILE        ((size_t)16 << 20)
+#define MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define MAX_REPLICAS    10000
+
+// The scenario while it is read: what only the reader needs beside it.
+struct draft {
+    struct replay_scenario s;
+    struct gs_arena arena;
+    const char *hpa_file; // NULL: inline
+    bool inline_hpa;
+    struct curve *next_curve;
+};
+
+struct own { // s's texts
+    struct replay_scenario s;
+    struct gs_arena arena;
+};
+
+static double read_number(struct config_reader *r, const json_t *v)
+{
+    double d = 0;
+    const char *text = config_text(r, v);
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &d);
+    if (err || !isfinite(d) || d < 0) {
+        config_fail(r, v, "\"%s\" is not a number of at least 0", text);
+        return 0;
+    }
+    return d;
+}
+
+#define READ_NUMBER(field)                                                                         \
+    static void read_##field(struct config_reader *r, const json_t *v, void *out)                  \
+    {                                                                                              \
+        ((struct draft *)out)->s.field = read_number(r, v);                                        \
+    }
+READ_NUMBER(capacity)
+READ_NUMBER(price)
+READ_NUMBER(level)
+#undef READ_NUMBER
+
+static void read_tolerance(struct config_reader *r, const json_t *v, void *out)
+{
+    ((struct draft *)out)->s.controller.tolerance = read_number(r, v);
+}
+
+static void read_replicas(struct config_reader *r, const json_t *v, void *out)
+{
+    double n = read_number(r, v);
+    if (n > MAX_REPLICAS || n != floor(n))
+        config_fail(r, v, "replicas: want a whole number up to %d", MAX_REPLICAS);
+    else
+        ((struct draft *)out)->s.replicas = (int32_t)n;
+}
+
+// [[0s, 10], [5m, 200]]
+static void read_points(struct config_reader *r, const json_t *list, struct curve *c)
+{
+    if (!json_is_array(list))
+        config_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
+    for (size_t i = 0; i < json_array_size(list) && !r->err; i++) {
+        const json_t *p = json_array_get(list, i);
+        if (json_array_size(p) != 2) {
+            config_fail(r, p, "a point is [TIME, VALUE]");
+            return;
+        }
+        int64_t t = config_ms(r, json_array_get(p, 0));
+        if (c->n && t < c->points[c->n - 1].t_ms)
+            config_fail(r, p, "points must be in the order of their times");
+        curve_add(c, t, read_number(r, json_array_get(p, 1)));
+    }
+}
+
+static void read_load(struct config_reader *r, const json_t *v, void *out)
+{
+    read_points(r, v, &((struct draft *)out)->s.load);
+}
+
+#define AT(field) offsetof(struct draft, s.field)
+
+static void read_workload(struct config_reader *r, const json_t *v, void *out)
+{
+    static const struct config_field fields[] = {
+        {"capacity", FIELD_READ, 0, read_capacity},
+        {"startup", FIELD_MS, AT(startup_ms), NULL},
+        {"load", FIELD_READ, 0, read_load},
+        {"repeat", FIELD_MS, AT(load.repeat_ms), NULL},
+        {"gpusPerReplica", FIELD_COUNT, AT(gpus_per_replica), NULL},
+        {0},
+    };
+    config_read(r, v, fields, "workload", out);
+}
+
+static void read_nodes(struct config_reader *r, const json_t *v, void *out)
+{
+    static const struct config_field fields[] = {
+        {"gpusPerNode", FIELD_COUNT, AT(gpus_per_node), NULL},
+        {"min", FIELD_COUNT, AT(min_nodes), NULL},
+        {"max", FIELD_COUNT, AT(max_nodes), NULL},
+        {"provision", FIELD_MS, AT(provision_ms), NULL},
+        {"idle", FIELD_MS, AT(idle_ms), NULL},
+        {0},
+    };
+    config_read(r, v, fields, "nodes", out);
+}
+
+static void read_controller(struct config_reader *r, const json_t *v, void *out)
+{
+    static const struct config_field fields[] = {
+        {"sync", FIELD_MS, AT(sync_ms), NULL},
+        {"downscaleWindow", FIELD_MS, AT(controller.downscale_window_ms), NULL},
+        {"cpuInitPeriod", FIELD_MS, AT(controller.cpu_init_period_ms), NULL},
+        {"readinessDelay", FIELD_MS, AT(controller.readiness_delay_ms), NULL},
+        {"tolerance", FIELD_READ, 0, read_tolerance},
+        {"scaleToZero", FIELD_BOOL, AT(controller.scale_to_zero), NULL},
+        {0},
+    };
+    config_read(r, v, fields, "controller", out);
+}
+
+// name: utilization | load | queue | {series: points, replicas: points}
+static void read_metric(struct config_reader *r, const char *name, const json_t *v,
+                        struct replay_metric *m)
+{
+    static const char *const sources[] = {"utilization", "load", "queue"};
+    m->name = gs_arena_strndup(r->arena, name, strlen(name));
+    if (json_is_object(v)) {
+        m->source = REPLAY_SERIES;
+        const char *key;
+        json_t *points;
+        json_object_foreach ((json_t *)v, key, points) {
+            if (gs_streq(key, "series"))
+                read_points(r, points, &m->series);
+            else if (gs_streq(key, "replicas"))
+                read_points(r, points, &m->series_replicas);
+            else
+                config_fail(r, points, "a metric has no field \"%s\"; it has series and replicas",
+                            key);
+        }
+        return;
+    }
+    const char *text = config_text(r, v);
+    for (size_t i = 0; i < GS_ARRAY_LEN(sources); i++) {
+        if (gs_streq(text, sources[i])) {
+            m->source = (enum replay_source)i;
+            return;
+        }
+    }
+    config_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
+}
+
+static void read_metrics(struct config_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    const char *key;
+    json_t *item;
+    if (!json_is_object(v)) {
+        config_fail(r, v, "metrics: want a mapping from the metrics' names");
+        return;
+    }
+    d->s.metrics = gs_alloc_array(json_object_size(v) + 1, sizeof(*d->s.metrics));
+    json_object_foreach ((json_t *)v, key, item)
+        read_metric(r, key, item, &d->s.metrics[d->s.n_metrics++]);
+}
+
+static void read_hpa(struct config_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    if (json_is_string(v))
+        d->hpa_file = config_path(r, config_text(r, v));
+    else
+        d->inline_hpa = true; // read from the document with types
+}
+
+static const struct config_field top_fields[] = {
+    {"name", FIELD_TEXT, AT(name), NULL},           {"hpa", FIELD_READ, 0, read_hpa},
+    {"controller", FIELD_READ, 0, read_controller}, {"duration", FIELD_MS, AT(duration_ms), NULL},
+    {"replicas", FIELD_READ, 0, read_replicas},     {"workload", FIELD_READ, 0, read_workload},
+    {"metrics", FIELD_READ, 0, read_metrics},       {"delay", FIELD_MS, AT(delay_ms), NULL},
+    {"nodes", FIELD_READ, 0, read_nodes},           {"price", FIELD_READ, 0, read_price},
+    {"level", FIELD_READ, 0, read_level},           {0},
+};
+#undef AT
+
+static struct draft defaults(void)
+{
+    return (struct draft){.s = {.name = "",
+                                .controller = hpa_config_default(),
+                                .sync_ms = 15000,
+                                .duration_ms = 3600 * 1000,
+                                .replicas = 1,
+                                .capacity = 1,
+                                .startup_ms = 30000,
+                                .delay_ms = 5000,
+                                .gpus_per_replica = 1,
+                                .min_nodes = 1,
+                                .max_nodes = 1000,
+                                .provision_ms = 120000,
+                                .idle_ms = 600000,
+                                .level = 90}};
+}
+
+// --- the autoscaler ---
+
+static struct gs_error *in_file(struct gs_error *err, const char *path)
+{
+    return err ? gs_error_wrap(err, "%s", path) : NULL;
+}
+
+static struct gs_error *take_object(struct replay_scenario *s, const json_t *obj)
+{
+    GS_AUTO_JSON json_t *v2 = NULL;
+    struct gs_error *err = hpa_to_v2(obj, &v2);
+    if (err)
+        return err;
+    if (!gs_json_get(v2, "spec", "scaleTargetRef", NULL))
+        gs_json_set(v2,
+                    json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment",
+                              "name", "replay"),
+                    "spec", "scaleTargetRef", NULL);
+    if (!gs_json_str(v2, "metadata", "name", NULL))
+        gs_json_set(v2, json_string("replay"), "metadata", "name", NULL);
+    hpa_default(v2);
+    struct kube_field_errors errors = {0};
+    hpa_validate(v2, &errors);
+    if (errors.len)
+        err = gs_error_new(GS_EINVAL, "hpa: %s", errors.text.data);
+    kube_field_errors_finish(&errors);
+    if (err)
+        return err;
+    s->object = GS_TAKE(v2);
+    return hpa_spec_parse(s->object, &s->spec);
+}
+
+static struct gs_error *load_hpa_file(struct replay_scenario *s, const char *path)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    const json_t *found = NULL;
+    for (size_t i = 0; i < docs.len; i++)
+        if (gs_streq(gs_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
+            found = docs.items[i].value;
+    if (!err && !found)
+        err = gs_error_new(GS_EINVAL, "%s: no HorizontalPodAutoscaler in it", path);
+    if (!err)
+        err = in_file(take_object(s, found), path);
+    gs_yaml_docs_finish(&docs);
+    return err;
+}
+
+static struct gs_error *load_inline_hpa(struct replay_scenario *s, struct gs_slice text,
+                                        const char *name)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    if (!err)
+        err = in_file(take_object(s, json_object_get(docs.items[0].value, "hpa")), name);
+    gs_yaml_docs_finish(&docs);
+    return err;
+}
+
+// --- the whole ---
+
+// In the order of the autoscaler's metrics; those that the scenario does not name show the
+// utilization.
+static struct gs_error *order_metrics(struct replay_scenario *s)
+{
+    struct replay_metric *ordered = gs_alloc_array(s->spec.n_metrics + 1, sizeof(*ordered));
+    struct gs_error *err = NULL;
+    for (size_t i = 0; i < s->spec.n_metrics; i++) {
+        ordered[i].name = s->spec.metrics[i].name;
+        for (size_t k = 0; k < s->n_metrics; k++)
+            if (s->metrics[k].name && gs_streq(s->metrics[k].name, ordered[i].name)) {
+                ordered[i] = s->metrics[k];
+                s->metrics[k] = (struct replay_metric){0};
+            }
+    }
+    for (size_t k = 0; k < s->n_metrics; k++) {
+        if (s->metrics[k].name && !err)
+            err = gs_error_new(GS_EINVAL, "metrics: the autoscaler has no metric \"%s\"",
+                               s->metrics[k].name);
+        curve_finish(&s->metrics[k].series);
+        curve_finish(&s->metrics[k].series_replicas);
+    }
+    free(s->metrics);
+    s->metrics = ordered;
+    s->n_metrics = s->spec.n_metrics;
+    return err;
+}
+
+static struct gs_error *check(const struct replay_scenario *s)
+{
+    if (s->sync_ms < 1000)
+        return gs_error_new(GS_EINVAL, "controller.sync: at least 1s");
+    if (s->duration_ms < s->sync_ms || s->duration_ms > MAX_DURATION_MS)
+        return gs_error_new(GS_EINVAL, "duration: from one sync period to a year");
+    if (!(s->capacity > 0))
+        return gs_error_new(GS_EINVAL, "workload.capacity: more than 0");
+    if (s->gpus_per_node && s->gpus_per_replica > s->gpus_per_node)
+        return gs_error_new(GS_EINVAL, "a replica with %zu GPUs fits on no node with %zu",
+                            s->gpus_per_replica, s->gpus_per_node);
+    if (s->max_nodes < s->min_nodes || s->max_nodes > 100000)
+        return gs_error_new(GS_EINVAL, "nodes: max is below min, or over 100000");
+    return NULL;
+}
+
+static struct gs_error *read_draft(const char *path, struct gs_slice text, struct draft *d)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_yaml_marks *marks = NULL;
+    struct gs_error *err = gs_yaml_parse_texts(text, path, &docs, &marks);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *copy = gs_strdup(path);
+    struct config_reader r = {
+        .name = path, .base_dir = dirname(copy), .marks = marks, .arena = &d->arena};
+    if (docs.len != 1 || !json_is_object(docs.items[0].value))
+        config_fail(&r, NULL, "a scenario is one YAML mapping");
+    else
+        config_read(&r, docs.items[0].value, top_fields, "a scenario", d);
+    free(r.ignored);
+    gs_yaml_docs_finish(&docs);
+    gs_yaml_marks_free(marks);
+    return r.err;
+}
+
+static struct gs_error *finish(const char *path, struct gs_slice text, struct draft *d)
+{
+    struct gs_error *err = d->hpa_file ? load_hpa_file(&d->s, d->hpa_file)
+                           : d->inline_hpa
+                               ? load_inline_hpa(&d->s, text, path)
+                               : gs_error_new(GS_EINVAL, "%s: a scenario needs \"hpa\"", path);
+    if (!err)
+        err = in_file(order_metrics(&d->s), path);
+    if (!err)
+        err = in_file(check(&d->s), path);
+    return err;
+}
+
+struct gs_error *replay_scenario_load(const char *path, struct replay_scenario **ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (err)
+        return err;
+    struct draft d = defaults();
+    err = read_draft(path, gs_buf_slice(&text), &d);
+    if (!err)
+        err = finish(path, gs_buf_slice(&text), &d);
+    struct own *own = gs_alloc(sizeof(*own));
+    own->s = d.s;
+    own->arena = d.arena;
+    if (err) {
+        replay_scenario_free(&own->s);
+        return err;
+    }
+    if (!*own->s.name)
+        own->s.name = gs_arena_strndup(&own->arena, path, strlen(path));
+    *ret = &own->s;
+    return NULL;
+}
+
+void replay_scenario_free(struct replay_scenario *s)
+{
+    if (!s)
+        return;
+    struct own *own = GS_CONTAINER_OF(s, struct own, s);
+    for (size_t i = 0; s->metrics && i < s->n_metrics; i++) {
+        curve_finish(&s->metrics[i].series);
+        curve_finish(&s->metrics[i].series_replicas);
+    }
+    free(s->metrics);
+    curve_finish(&s->load);
+    hpa_spec_finish(&s->spec);
+    json_decref(s->object);
+    gs_arena_finish(&own->arena);
+    free(own);
+}
+
+// --- one setting ---
+
+static struct gs_error *set_target(struct replay_scenario *s, double v)
+{
+    struct hpa_metric_spec *m = s->spec.n_metrics ? &s->spec.metrics[0] : NULL;
+    if (!m)
+        return gs_error_new(GS_EINVAL, "target: the autoscaler has no metric");
+    if (m->has_utilization)
+        m->utilization = (int32_t)v;
+    else if (m->has_average_value)
+        m->average_value = (int64_t)(v * 1000);
+    else
+        m->value = (int64_t)(v * 1000);
+    return v >= 1 ? NULL : gs_error_new(GS_EINVAL, "target: at least 1");
+}
+
+static struct gs_error *set_number(struct replay_scenario *s, const char *name, double v)
+{
+    if (gs_streq(name, "target"))
+        return set_target(s, v);
+    if (gs_streq(name, "tolerance"))
+        s->controller.tolerance = v;
+    else if (gs_streq(name, "min") && v >= 0 && v <= s->spec.max_replicas)
+        s->spec.min_replicas = (int32_t)v;
+    else if (gs_streq(name, "max") && v >= s->spec.min_replicas && v <= MAX_REPLICAS)
+        s->spec.max_replicas = (int32_t)v;
+    else if (gs_streq(name, "capacity") && v > 0)
+        s->capacity = v;
+    else if (gs_streq(name, "nodes") && v >= (double)s->min_nodes && v <= 100000)
+        s->max_nodes = (size_t)v;
+    else
+        return gs_error_new(GS_EINVAL, "%s cannot be %g here", name, v);
+    return NULL;
+}
+
+struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name, const char *value)
+{
+    static const char *const numbers[] = {"target", "tolerance", "min", "max", "capacity", "nodes"};
+    const struct {
+        const char *name;
+        int64_t *ms;
+    } times[] = {
+        {"downscaleWindow", &s->controller.downscale_window_ms},
+        {"sync", &s->sync_ms},
+        {"startup", &s->startup_ms},
+        {"delay", &s->delay_ms},
+        {"provision", &s->provision_ms},
+        {"idle", &s->idle_ms},
+        {"duration", &s->duration_ms},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        double v = 0;
+        if (!gs_streq(name, numbers[i]))
+            continue;
+        struct gs_error *err = gs_parse_double(gs_slice_of(value), &v);
+        return err ? gs_error_wrap(err, "%s", name) : set_number(s, name, v);
+    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
+        int64_t ns = 0;
+        if (!gs_streq(name, times[i].name))
+            continue;
+        struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
+        if (err)
+            return gs_error_wrap(err, "%s", name);
+        *times[i].ms = ns / GS_NS_PER_MS;
+        // A window of the autoscaler itself would hide the controller's.
+        if (times[i].ms == &s->controller.downscale_window_ms && s->spec.has_behavior)
+            s->spec.down.window_seconds = (int32_t)(ns / GS_NS_PER_SEC);
+        return check(s);
+    }
+    return gs_error_new(GS_EINVAL,
+                        "\"%s\" cannot be set; target, min, max, tolerance, downscaleWindow, sync, "
+                        "startup, delay, capacity, nodes, provision, idle and duration can",
+                        name);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios whose outcome can be computed by hand, and what wrong ones give.
+#include "base/file.h"
+#include "base/mem.h"
+#include "replay/replay.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct gs_error *load_text(const char *text, struct replay_scenario **ret)
+{
+    char path[] = "/tmp/gpuscale-scenario-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
+    struct gs_error *err = replay_scenario_load(path, ret);
+    unlink(path);
+    return err;
+}
+
+#define HPA(metric_spec)                                                                           \
+    "hpa: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: 1, "     \
+    "maxReplicas: 10, metrics: [" metric_spec "]}}\n"
+#define UTILIZATION                                                                                \
+    "{type: Pods, pods: {metric: {name: util}, target: {type: AverageValue, averageValue: 50}}}"
+#define QUEUE                                                                                      \
+    "{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: "   \
+    "10}}}"
+
+static const struct replay_row *row_at(const struct replay_result *r, int64_t seconds)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rows[i].t_ms == seconds * 1000)
+            return &r->rows[i];
+    fail_msg("no pass at %lld s", (long long)seconds);
+    return NULL;
+}
+
+// 60 of 100 in use by one replica, target 50: ceil(60 / 50) = 2 replicas, at 30 % each: they stay,
+// as one would be over the target.
+static void the_formula_decides(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r;
+    assert_ok(
+        load_text(HPA(UTILIZATION) "duration: 10m\ndelay: 0s\n"
+                                   "workload: {capacity: 100, startup: 20s, load: [[0s, 60]]}\n",
+                  &s));
+    replay_run(s, &r);
+    assert_int_equal(row_at(&r, 0)->desired, 2);
+    assert_int_equal(row_at(&r, 0)->ready, 1);
+    assert_int_equal(row_at(&r, 15)->ready, 1); // 20 s until it is ready
+    assert_int_equal(row_at(&r, 30)->ready, 2);
+    assert_true(row_at(&r, 30)->utilization == 30);
+    assert_int_equal(r.rows[r.n - 1].desired, 2);
+    assert_int_equal(r.summary.ups, 1);
+    assert_int_equal(r.summary.downs, 0);
+    // Two replicas of one GPU for ten minutes.
+    assert_true(fabs(r.summary.gpu_hours - 2 * 600 / 3600.0) < 0.01);
+    assert_true(r.summary.served == r.summary.offered && r.summary.queue_max == 0);
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    (void)state;
+}
+
+// Nodes of two GPUs: the third replica waits for its node.
+static void replicas_wait_for_nodes(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r;
+    assert_ok(load_text(
+        HPA(UTILIZATION) "duration: 33m\ndelay: 0s\nprice: 2\n"
+                         "workload: {capacity: 100, startup: 10s, load: [[0s, 150], [20m, 150], "
+                         "[20m, 0]]}\n"
+                         "nodes: {gpusPerNode: 2, min: 1, max: 3, provision: 60s, idle: 5m}\n",
+        &s));
+    replay_run(s, &r);
+    assert_int_equal(row_at(&r, 15)->nodes, 1);
+    assert_true(row_at(&r, 30)->desired > 2 && row_at(&r, 30)->running == 2);
+    assert_int_equal(row_at(&r, 90)->nodes, 2);
+    assert_true(r.summary.pending_s > 0);
+    assert_true(r.summary.queue_max > 0 && r.summary.over_level_s > 0);
+    // Back at one replica five minutes after the load, its node alone after five more.
+    assert_int_equal(r.rows[r.n - 1].desired, 1);
+    assert_int_equal(r.rows[r.n - 1].nodes, 1);
+    assert_true(r.summary.node_gpu_hours > r.summary.gpu_hours);
+    assert_true(r.summary.price == 2 * r.summary.node_gpu_hours);
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    (void)state;
+}
+
+// A recorded metric leads, whatever the replicas do; with replicas it follows theirs.
+static void a_recorded_metric_leads(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r;
+    assert_ok(
+        load_text(HPA(UTILIZATION) "duration: 5m\ndelay: 0s\n"
+                                   "metrics: {util: {series: [[0s, 50], [1m, 50], [1m, 100]]}}\n"
+                                   "workload: {startup: 0s}\n",
+                  &s));
+    replay_run(s, &r);
+    assert_int_equal(row_at(&r, 45)->desired, 1);
+    assert_int_equal(row_at(&r, 60)->desired, 2);
+    assert_int_equal(r.rows[r.n - 1].desired, 10); // it stays at twice the target
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    assert_ok(
+        load_text(HPA(UTILIZATION) "duration: 5m\ndelay: 0s\n"
+                                   "metrics: {util: {series: [[0s, 75]], replicas: [[0s, 2]]}}\n"
+                                   "workload: {startup: 0s}\n",
+                  &s));
+    replay_run(s, &r);
+    assert_int_equal(r.rows[r.n - 1].desired, 3); // 150 in all over 50
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    (void)state;
+}
+
+static void a_queue_scales(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r;
+    assert_ok(load_text(HPA(QUEUE) "duration: 20m\nmetrics: {q: queue}\n"
+                                   "workload: {capacity: 10, startup: 5s, load: [[0s, 35]]}\n",
+                        &s));
+    replay_run(s, &r);
+    assert_true(r.summary.max_replicas >= 4);
+    assert_true(r.summary.served > 0.95 * r.summary.offered);
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    (void)state;
+}
+
+static void settings_change_it(void **state)
+{
+    struct replay_scenario *s;
+    assert_ok(load_text(HPA(UTILIZATION) "workload: {capacity: 100, load: [[0s, 60]]}\n", &s));
+    assert_ok(replay_scenario_set(s, "target", "20"));
+    assert_int_equal(s->spec.metrics[0].average_value, 20000);
+    assert_ok(replay_scenario_set(s, "max", "4"));
+    assert_ok(replay_scenario_set(s, "downscaleWindow", "90s"));
+    assert_int_equal(s->controller.downscale_window_ms, 90000);
+    assert_error(replay_scenario_set(s, "max", "0"), GS_EINVAL, "max cannot be 0");
+    assert_error(replay_scenario_set(s, "colour", "0"), GS_EINVAL, "\"colour\" cannot be set");
+    assert_error(replay_scenario_set(s, "sync", "soon"), GS_EINVAL, "sync");
+    replay_scenario_free(s);
+    (void)state;
+}
+
+static void wrong_scenarios_name_the_place(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"duration: 1h\n", "a scenario needs \"hpa\""},
+        {HPA(UTILIZATION) "durration: 1h\n", ":2:"},
+        {HPA(UTILIZATION) "workload: {load: [[5m, 1], [1m, 2]]}\n", "in the order of their times"},
+        {HPA(UTILIZATION) "workload: {load: [[5m]]}\n", "a point is [TIME, VALUE]"},
+        {HPA(UTILIZATION) "metrics: {other: load}\n", "has no metric \"other\""},
+        {HPA(UTILIZATION) "metrics: {util: lod}\n", "want utilization, load, queue"},
+        {HPA(UTILIZATION) "workload: {capacity: 0}\n", "workload.capacity"},
+        {HPA(UTILIZATION) "workload: {gpusPerReplica: 4}\nnodes: {gpusPerNode: 2}\n",
+         "fits on no node"},
+        {"hpa: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {maxReplicas: "
+         "0}}\n",
+         "spec.maxReplicas"},
+        {"hpa: nowhere.yaml\n", "nowhere.yaml"},
+        {"[]\n", "one YAML mapping"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct replay_scenario *s = NULL;
+        GS_AUTO_ERROR struct gs_error *err = load_text(cases[i].text, &s);
+        if (!err || !strstr(gs_error_message(err), cases[i].want))
+            fail_msg("%s\nwant: %s\ngot:  %s", cases[i].text, cases[i].want,
+                     err ? gs_error_message(err) : "no error");
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_formula_decides),     cmocka_unit_test(replicas_wait_for_nodes),
+        cmocka_unit_test(a_recorded_metric_leads), cmocka_unit_test(a_queue_scales),
+        cmocka_unit_test(settings_change_it),      cmocka_unit_test(wrong_scenarios_name_the_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -151,6 +151,8 @@ static void hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
     struct hpa_controller *c = arg;
     GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
     struct item *i = gs_hmap_get_str(c->items, key);
+    if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
+        new_obj = NULL;
     if (!new_obj) {
         if (i)
             item_free(gs_hmap_remove_str(c->items, key));
@@ -196,6 +198,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .metrics = hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms),
         .selectors = hpa_selectors_new(),
         .decide = cfg->decide,
+        .shadow = cfg->shadow,
     };
     return c;
 }

@@ -11,6 +11,11 @@ struct hpa_controller;
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
     struct hpa_config decide;
+    // Decides as the cluster's controller would and writes nothing: no scale, no status, no event.
+    bool shadow;
+    // Whether an object is ours; asked for each change of it. NULL: all are.
+    bool (*wanted)(void *arg, const json_t *hpa);
+    void *arg;
 };
 
 // Called after each pass over an HPA, for the status block and the timeline. Borrowed.

@@ -16,7 +16,8 @@ struct records {
 
 struct hpa_history {
     struct records recommendations, ups, downs;
-    bool seeded;
+    bool seeded, has_seen;
+    int32_t seen; // replicas, of hpa_history_seen()
 };
 
 struct hpa_history *hpa_history_new(void)
@@ -138,4 +139,13 @@ void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int3
         if (r->items[i].at_ms < cutoff)
             slot = i;
     store(r, slot, hpa_sat32(up ? (int64_t)to - from : (int64_t)from - to), now_ms);
+}
+
+void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_t replicas,
+                      int64_t now_ms)
+{
+    if (h->has_seen)
+        hpa_history_scaled(h, spec, h->seen, replicas, now_ms);
+    h->has_seen = true;
+    h->seen = replicas;
 }

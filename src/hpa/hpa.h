@@ -132,6 +132,9 @@ struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
 // The wall clock was set by so much (not: time passed); what is remembered moves along.
 void hpa_history_shift(struct hpa_history *h, int64_t ms);
+// For who does not write scales itself: a count that differs from the one before is a scale event.
+void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_t replicas,
+                      int64_t now_ms);
 void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from,
                         int32_t to, int64_t now_ms);
 

@@ -49,6 +49,8 @@ void hpa_run_free(struct hpa_run *r)
 
 static void tell_events(struct hpa_run *r)
 {
+    if (r->env->shadow)
+        return;
     for (; r->n_told < r->decision.n_events; r->n_told++) {
         const struct hpa_event *e = &r->decision.events[r->n_told];
         kube_event(r->env->recorder, r->spec.object, e->warning ? "Warning" : "Normal", e->reason,
@@ -137,7 +139,9 @@ static void decide(struct hpa_run *r)
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
     tell_events(r);
-    if (r->decision.rescale)
+    if (r->env->shadow)
+        finish(r);
+    else if (r->decision.rescale)
         hpa_scale_write(r->scale, r->decision.desired, scale_written, r);
     else
         write_status(r);
@@ -187,6 +191,8 @@ static void scale_read(void *arg, struct gs_error *err)
     r->obs.scale_found = true;
     r->obs.spec_replicas = hpa_scale_spec_replicas(r->scale);
     r->obs.status_replicas = hpa_scale_status_replicas(r->scale);
+    if (r->env->shadow)
+        hpa_history_seen(r->history, &r->spec, r->obs.spec_replicas, gs_unix_ms());
     observe_selector(r);
     observe_zero(r);
     if (!hpa_wants_metrics(&r->spec, &r->obs, &r->env->decide)) {

@@ -18,6 +18,7 @@ struct hpa_run_env {
     struct hpa_metrics_source *metrics;
     struct hpa_selectors *selectors;
     struct hpa_config decide;
+    bool shadow; // nothing is written
 };
 
 struct hpa_run;

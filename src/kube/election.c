@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/election.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define DEFAULT_LEASE_MS INT64_C(15000)
+#define DEFAULT_RENEW_MS INT64_C(10000)
+#define DEFAULT_RETRY_MS INT64_C(2000)
+
+struct kube_election {
+    struct kube_client *client;
+    struct kube_election_config cfg;
+    char *ns, *name, *identity, *holder;
+    uv_timer_t timer;
+    struct kube_request *request;
+    json_t *seen;         // the spec that was seen last
+    int64_t seen_mono_ms; // when it was first seen like that
+    int64_t renewed_mono_ms;
+    int64_t sent_mono_ms; // of the write under way
+    bool leading;
+};
+
+static int64_t now_ms(void)
+{
+    return gs_mono_ns() / GS_NS_PER_MS;
+}
+
+static void lose(struct kube_election *e, const char *why)
+{
+    if (!e->leading)
+        return;
+    e->leading = false;
+    gs_warn("election", "lease %s/%s: %s no longer leads: %s", e->ns, e->name, e->identity, why);
+    e->cfg.on_lost(e->cfg.arg);
+}
+
+static void lead(struct kube_election *e)
+{
+    e->renewed_mono_ms = e->sent_mono_ms;
+    if (e->leading)
+        return;
+    e->leading = true;
+    gs_info("election", "lease %s/%s: %s leads", e->ns, e->name, e->identity);
+    e->cfg.on_leading(e->cfg.arg);
+}
+
+static void see(struct kube_election *e, const json_t *lease)
+{
+    const json_t *spec = json_object_get(lease, "spec");
+    if (e->seen && json_equal(e->seen, spec))
+        return;
+    json_decref(e->seen);
+    e->seen = spec ? json_deep_copy(spec) : json_object();
+    e->seen_mono_ms = now_ms();
+    const char *holder = gs_json_str(e->seen, "holderIdentity", NULL);
+    if (!e->leading && holder && *holder && !gs_streq(holder, e->holder))
+        gs_info("election", "lease %s/%s is held by %s", e->ns, e->name, holder);
+    free(e->holder);
+    e->holder = holder && *holder ? gs_strdup(holder) : NULL;
+}
+
+// --- writing ---
+
+static void written(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct kube_election *e = arg;
+    e->request = NULL;
+    if (!err) {
+        see(e, body);
+        lead(e);
+    } else if (status == 409) {
+        lose(e, "another took the lease"); // or only touched it: the next try tells
+    } else {
+        gs_warn("election", "lease %s/%s: %s", e->ns, e->name, gs_error_message(err));
+    }
+    gs_error_free(err);
+}
+
+static json_t *our_spec(const struct kube_election *e, const json_t *old)
+{
+    char now[GS_RFC3339_SIZE];
+    gs_format_rfc3339_micro(gs_unix_us(), now);
+    json_t *spec = old ? json_deep_copy(old) : json_object();
+    int64_t transitions = gs_json_int(spec, 0, "leaseTransitions", NULL);
+    bool ours = gs_streq(gs_json_str(spec, "holderIdentity", NULL), e->identity);
+    if (!ours) {
+        gs_json_set_str(spec, "acquireTime", now);
+        gs_json_set_int(spec, "leaseTransitions", old ? transitions + 1 : 0);
+    }
+    gs_json_set_str(spec, "holderIdentity", e->identity);
+    gs_json_set_str(spec, "renewTime", now);
+    gs_json_set_int(spec, "leaseDurationSeconds", e->cfg.lease_ms / 1000);
+    return spec;
+}
+
+static void create(struct kube_election *e)
+{
+    GS_AUTO_JSON json_t *lease = json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "coordination.k8s.io/v1", "kind", "Lease",
+        "metadata", "namespace", e->ns, "name", e->name, "spec", our_spec(e, NULL));
+    e->sent_mono_ms = now_ms();
+    e->request = kube_create(e->client, KUBE_LEASES, e->ns, lease, written, e);
+}
+
+static void update(struct kube_election *e, const json_t *lease)
+{
+    GS_AUTO_JSON json_t *copy = json_deep_copy(lease); // with its resourceVersion: a race gives 409
+    json_object_set_new(copy, "spec", our_spec(e, json_object_get(lease, "spec")));
+    e->sent_mono_ms = now_ms();
+    e->request = kube_update(e->client, KUBE_LEASES, e->ns, e->name, NULL, copy, written, e);
+}
+
+// --- reading ---
+
+static bool may_take(const struct kube_election *e)
+{
+    int64_t seconds = gs_json_int(e->seen, e->cfg.lease_ms / 1000, "leaseDurationSeconds", NULL);
+    return !e->holder || gs_streq(e->holder, e->identity) ||
+           now_ms() - e->seen_mono_ms >= seconds * 1000;
+}
+
+static void read_lease(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct kube_election *e = arg;
+    e->request = NULL;
+    if (status == 404) {
+        create(e);
+    } else if (err) {
+        gs_warn("election", "lease %s/%s: %s", e->ns, e->name, gs_error_message(err));
+    } else {
+        see(e, body);
+        if (may_take(e))
+            update(e, body);
+        else
+            lose(e, "another holds the lease");
+    }
+    gs_error_free(err);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct kube_election *e = GS_CONTAINER_OF(t, struct kube_election, timer);
+    if (now_ms() - e->renewed_mono_ms >= e->cfg.renew_ms)
+        lose(e, "the lease could not be renewed in time");
+    if (!e->request)
+        e->request = kube_get(e->client, KUBE_LEASES, e->ns, e->name, NULL, read_lease, e);
+}
+
+// --- life ---
+
+struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
+                                        const struct kube_election_config *cfg)
+{
+    struct kube_election *e = gs_alloc(sizeof(*e));
+    e->client = client;
+    e->cfg = *cfg;
+    e->cfg.lease_ms = cfg->lease_ms ? cfg->lease_ms : DEFAULT_LEASE_MS;
+    e->cfg.renew_ms = cfg->renew_ms ? cfg->renew_ms : DEFAULT_RENEW_MS;
+    e->cfg.retry_ms = cfg->retry_ms ? cfg->retry_ms : DEFAULT_RETRY_MS;
+    e->ns = gs_strdup(cfg->ns);
+    e->name = gs_strdup(cfg->name);
+    e->identity = gs_strdup(cfg->identity);
+    uv_timer_init(loop, &e->timer);
+    uv_timer_start(&e->timer, on_timer, 0, (uint64_t)e->cfg.retry_ms);
+    return e;
+}
+
+bool kube_election_leading(const struct kube_election *e)
+{
+    return e->leading;
+}
+
+const char *kube_election_holder(const struct kube_election *e)
+{
+    return e->holder;
+}
+
+static void closed(uv_handle_t *h)
+{
+    struct kube_election *e = GS_CONTAINER_OF(h, struct kube_election, timer);
+    free(e->ns);
+    free(e->name);
+    free(e->identity);
+    free(e->holder);
+    json_decref(e->seen);
+    free(e);
+}
+
+void kube_election_free(struct kube_election *e)
+{
+    if (!e)
+        return;
+    kube_request_cancel(e->request);
+    uv_close((uv_handle_t *)&e->timer, closed);
+}

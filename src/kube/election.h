@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leader election by a Lease, as Kubernetes' components do it: one of several replicas holds the
+// lease and renews it; another takes it when it was not renewed for its duration. Times of other
+// holders are never compared with this machine's clock: a lease counts as old when its record did
+// not change for its duration.
+#pragma once
+
+#include "kube/client.h"
+
+#include <uv.h>
+
+struct kube_election;
+
+struct kube_election_config {
+    const char *ns, *name; // of the Lease
+    const char *identity;  // of this replica
+    int64_t lease_ms;      // 0: 15 s
+    int64_t renew_ms;      // 0: 10 s; without a renewal for so long leadership is given up
+    int64_t retry_ms;      // 0: 2 s
+    void (*on_leading)(void *arg);
+    void (*on_lost)(void *arg); // only after on_leading
+    void *arg;
+};
+
+// Copies the texts. Starts at once.
+struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
+                                        const struct kube_election_config *cfg);
+bool kube_election_leading(const struct kube_election *e);
+const char *kube_election_holder(const struct kube_election *e); // as last seen; NULL: not known
+// Without a word to the Lease: it runs out. No callback any more; NULL is fine.
+void kube_election_free(struct kube_election *e);

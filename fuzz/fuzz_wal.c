@@ -143,12 +143,15 @@ static void start_store(const struct tsdb_config *cfg, int start, bool *stored)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char dir[] = "/dev/shm/fuzz-wal-XXXXXX";
+    char memory[] = "/dev/shm/fuzz-wal-XXXXXX", disk[] = "/tmp/fuzz-wal-XXXXXX";
+    char *dir = mkdtemp(memory);
+    if (!dir)
+        dir = mkdtemp(disk);
+    if (!dir)
+        abort();
     struct input in = {data, data + size};
     const struct tsdb_config cfg = {.storage_path = dir, .retention_ms = INT64_C(1) << 51};
     gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
-    if (!mkdtemp(dir))
-        abort();
     GS_AUTO_FREE char *wal = gs_format("%s/wal", dir);
     gs_error_free(gs_mkdir_p(wal, 0700));
     for (int i = 0; i < MAX_FILES && in.at < in.end; i++)

@@ -35,6 +35,11 @@ static const struct gs_opt opts[] = {
      .offset = offsetof(struct check_opts, strict),
      .help = "Also fail for what works but is doubtful: rules that write the same series, settings "
              "that have no effect."},
+    {.name = "ignore-unknown-fields",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct check_opts, ignore_unknown_fields),
+     .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
+             "wrong for the engine."},
     {.name = NULL},
 };
 

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 
 struct check_opts {
-    bool strict; // doubtful things count as wrong
+    bool strict;                // doubtful things count as wrong
+    bool ignore_unknown_fields; // of rule files
 };
 
 // Reads the files as the program would, prints what it found, to stdout what is right and to

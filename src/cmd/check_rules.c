@@ -59,7 +59,8 @@ static struct gs_error *load(const char *path, struct rule_problems *problems,
 
 static bool check_file(const struct check_opts *o, const char *path)
 {
-    GS_CLEANUP(rule_problems_finish) struct rule_problems problems = {0};
+    GS_CLEANUP(rule_problems_finish)
+    struct rule_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
     struct rule_set *set = NULL;
     printf("Checking %s\n", path);
     (void)fflush(stdout);

@@ -13,7 +13,7 @@
 
 struct test_opts {
     struct gs_opt_list run;
-    bool diff;
+    bool diff, ignore_unknown_fields;
     const char *junit;
 };
 
@@ -63,8 +63,11 @@ static struct gs_error *test_rules(const struct test_opts *opts, int n_files, ch
 {
     GS_AUTO_FREE char *run = join(&opts->run);
     GS_AUTO_BUF struct gs_buf junit = {0};
-    const struct rule_tests_options o = {
-        .run = run, .diff = opts->diff, .color = isatty(STDERR_FILENO) && !getenv("NO_COLOR")};
+    const char *no_color = getenv("NO_COLOR");
+    const struct rule_tests_options o = {.run = run,
+                                         .diff = opts->diff,
+                                         .color = isatty(STDERR_FILENO) && !(no_color && *no_color),
+                                         .ignore_unknown_fields = opts->ignore_unknown_fields};
     if (gs_log_level() == GS_LOG_INFO) // a rule that fails is told as the test's failure
         gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
     *ret_exit = 0;
@@ -150,6 +153,11 @@ static const struct gs_opt opts[] = {
      .arg = "FILE",
      .offset = offsetof(struct test_opts, junit),
      .help = "Also write the results as JUnit XML."},
+    {.name = "ignore-unknown-fields",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct test_opts, ignore_unknown_fields),
+     .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
+             "wrong for the engine."},
     {.name = NULL},
 };
 

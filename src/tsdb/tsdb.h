@@ -77,8 +77,8 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
 // A slot that was not used for some passes may be handed to another series by tsdb_gc; then this
 // number changes and slots kept by the caller must be asked for again.
 uint64_t tsdb_group_epoch(const struct tsdb_group *g);
-// How many samples were refused so far because their series had another one at that time, or a newer
-// one: who commits a pass looks whether it grows.
+// How many samples were refused so far because their series had another one at that time, or a
+// newer one: who commits a pass looks whether it grows.
 uint64_t tsdb_refused(const struct tsdb *db);
 
 // --- select and read ---

@@ -72,6 +72,9 @@ grep -q '^        - {} 166$' "$dir/said" && grep -q '^        + {} 165$' "$dir/s
 grep -q 'fail-value.yaml:[0-9]*: expr: "sum(gpu_util)", time: 1m' "$dir/said" || fail "no position"
 grep -q 'tests="1" failures="1" errors="0".*<failure>.*tests="1" failures="0" errors="1".*<error>' "$dir/junit.xml" ||
     { cat "$dir/junit.xml"; fail "--junit"; }
+"$gpuscale" test rules --ignore-unknown-fields "$corpus/fail-unknown-rule-field.yaml" >/dev/null || fail "--ignore-unknown-fields"
+"$gpuscale" check rules --ignore-unknown-fields "$corpus/owned.yaml" >/dev/null || fail "check rules --ignore-unknown-fields"
+"$gpuscale" check rules "$corpus/owned.yaml" >/dev/null 2>&1 && fail "check rules of unknown fields"
 code=0
 "$gpuscale" test rules --run '(' "$corpus/pass-order.yaml" >/dev/null 2>&1 || code=$?
 [ "$code" = 1 ] || fail "a wrong --run: exit code $code"

@@ -77,7 +77,8 @@ static void add_decimal(struct gs_buf *out, const char *value)
     const char *e = strchr(value, 'e');
     double v;
     struct gs_error *err = e ? gs_parse_double(gs_slice_of(value), &v) : NULL;
-    if (!e || err) {
+    long exponent = e && !err ? strtol(e + 1, NULL, 10) : 0;
+    if (!e || err || labs(exponent) > 400) { // more than a double has
         gs_error_free(err);
         gs_buf_add_str(out, value);
         return;
@@ -94,7 +95,7 @@ static void add_decimal(struct gs_buf *out, const char *value)
         digits[n++] = *p;
         point += !seen;
     }
-    long exponent = strtol(e + 1, NULL, 10), at = (long)point + exponent;
+    long at = (long)point + exponent;
     gs_buf_add_str(out, *value == '-' ? "-" : "");
     if (at <= 0)
         gs_buf_add_str(out, "0.");

@@ -116,6 +116,8 @@ static struct gs_error *check_keys(const struct rules_source *src, const json_t 
 {
     const char *key;
     json_t *v;
+    if (src->ignore_unknown_fields)
+        return NULL;
     json_object_foreach ((json_t *)obj, key, v) {
         size_t i = 0;
         while (known[i] && !gs_streq(known[i], key))
@@ -315,7 +317,7 @@ static struct gs_error *build_text(struct rules_builder *b, struct gs_slice text
     struct gs_yaml_docs docs = {0};
     GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
     struct gs_error *err = gs_yaml_parse_texts(text, file, &docs, &marks);
-    struct rules_source src = {file, marks};
+    struct rules_source src = {file, marks, b->problems->ignore_unknown_fields};
     size_t old_groups = b->n_groups;
     for (size_t i = 0; !err && i < docs.len; i++)
         err = rules_build_document(b, &src, docs.items[i].value);

@@ -20,6 +20,7 @@ struct rules_builder {
 struct rules_source {
     const char *file; // of errors and of the groups
     const struct gs_yaml_marks *marks;
+    bool ignore_unknown_fields;
 };
 
 // The groups of one document: {groups: …}, a PrometheusRule or a list of PrometheusRules.

@@ -57,6 +57,8 @@ static void check_unknown(struct rule_build *r)
                                        "labels", "keep_firing_for", "annotations", NULL};
     const char *key;
     json_t *v;
+    if (r->src->ignore_unknown_fields)
+        return;
     json_object_foreach ((json_t *)r->obj, key, v) {
         size_t i = 0;
         while (keys[i] && !gs_streq(keys[i], key))

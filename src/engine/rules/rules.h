@@ -19,6 +19,7 @@ struct rule_problem {
 struct rule_problems {
     struct rule_problem *items;
     size_t len, cap;
+    bool ignore_unknown_fields; // set by who reads: they are no problem
 };
 void rule_problems_finish(struct rule_problems *p);
 

@@ -101,6 +101,7 @@ struct gs_error *rule_tests_run(const char *path, const struct rule_tests_option
     struct test_file f = {0};
     GS_CLEANUP(loaded_finish) struct loaded l = {0};
     struct tsdb_regex *run = NULL;
+    l.problems.ignore_unknown_fields = o->ignore_unknown_fields;
     struct gs_error *err = o->run ? compile(o->run, &run) : NULL;
     if (!err)
         err = test_file_read(path, &f);

@@ -10,9 +10,10 @@
 #include <stddef.h>
 
 struct rule_tests_options {
-    const char *run; // regular expression: only tests with such a name; NULL: all
-    bool diff;       // differences by line instead of both sides
-    bool color;      // of differences
+    const char *run;            // regular expression: only tests with such a name; NULL: all
+    bool diff;                  // differences by line instead of both sides
+    bool color;                 // of differences
+    bool ignore_unknown_fields; // of rule files
 };
 
 struct rule_test_case {

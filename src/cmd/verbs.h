@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 
+extern const struct gs_verb verb_adapter;
 extern const struct gs_verb verb_check;
 extern const struct gs_verb verb_engine;
 extern const struct gs_verb verb_exporter;

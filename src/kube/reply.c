@@ -25,6 +25,18 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
     http_reply(x, code, "application/json", gs_buf_slice(&text));
 }
 
+void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body)
+{
+    GS_AUTO_JSON json_t *value = NULL;
+    gs_error_free(wants_pretty(x) ? gs_json_parse(body, false, &value) : NULL);
+    if (value) {
+        kube_reply_json(x, code, value);
+        return;
+    }
+    http_add_header(x, "Cache-Control", "no-cache, private");
+    http_reply(x, code, "application/json", body);
+}
+
 void kube_reply_status(struct http_exchange *x, json_t *status)
 {
     int code = (int)json_integer_value(json_object_get(status, "code"));

@@ -10,6 +10,8 @@
 json_t *kube_status_failure(int code, const char *reason, const char *message, json_t *details);
 void kube_reply_status(struct http_exchange *x, json_t *status); // steals; HTTP code = status.code
 void kube_reply_json(struct http_exchange *x, int code, const json_t *body); // borrowed
+// A body that is written already, compact; indented where kube_reply_json does it.
+void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body);
 void kube_reply_failure(struct http_exchange *x, int code, const char *reason, const char *fmt, ...)
     GS_PRINTF(4, 5);
 

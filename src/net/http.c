@@ -245,6 +245,14 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return pairs_find(&x->headers, name);
 }
 
+const char *http_header_nth(const struct http_exchange *x, size_t i, const char **ret_name)
+{
+    if (i >= x->headers.len)
+        return NULL;
+    *ret_name = x->headers.items[i].name;
+    return x->headers.items[i].value;
+}
+
 struct gs_slice http_body(const struct http_exchange *x)
 {
     return gs_buf_slice(&x->body);
@@ -253,6 +261,12 @@ struct gs_slice http_body(const struct http_exchange *x)
 const struct http_identity *http_identity(const struct http_exchange *x)
 {
     return &x->identity;
+}
+
+const struct gs_slice *http_peer_chain(const struct http_exchange *x, size_t *ret_n)
+{
+    *ret_n = x->n_peer_chain;
+    return x->peer_chain;
 }
 
 const char *http_peer(const struct http_exchange *x)

@@ -49,8 +49,13 @@ const char *http_query_nth(const struct http_exchange *x, size_t i, const char *
 struct gs_error *http_read_form(struct http_exchange *x);
 // The name in any case; NULL when absent.
 const char *http_header(const struct http_exchange *x, const char *name);
+// In the order of the request, repeated ones one by one. NULL behind the last.
+const char *http_header_nth(const struct http_exchange *x, size_t i, const char **ret_name);
 struct gs_slice http_body(const struct http_exchange *x);
 const struct http_identity *http_identity(const struct http_exchange *x);
+// The certificates that the peer showed, its own first, as DER and not verified: of servers that
+// ask for them (http_server.h). Only until the handler first returns. NULL: none.
+const struct gs_slice *http_peer_chain(const struct http_exchange *x, size_t *ret_n);
 const char *http_peer(const struct http_exchange *x); // "127.0.0.1:4711" or "loopback", for logs
 
 // Percent-decodes a path segment. '+' stays. GS_EINVAL on a bad escape or a NUL.

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-enum { MAX_DN_PART = 256, MAX_GROUPS = 32, KEEPALIVE_IDLE_S = 30 };
+enum { MAX_DN_PART = 256, MAX_GROUPS = 32, MAX_CHAIN = 16, KEEPALIVE_IDLE_S = 30 };
 
 static void name_peer(const struct sockaddr *sa, char *out, size_t size)
 {
@@ -41,6 +41,18 @@ static void enable_keepalive(struct MHD_Connection *connection)
     setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 }
 
+// The session knows its server, for the choice of the certificate.
+static void prepare_tls(struct http_server *s, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        s->tls ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION) : NULL;
+    if (!info || !info->tls_session)
+        return;
+    gnutls_session_set_ptr(info->tls_session, s);
+    if (s->ask_client_cert)
+        gnutls_certificate_server_set_request(info->tls_session, GNUTLS_CERT_REQUEST);
+}
+
 void server_connection_event(void *server, struct MHD_Connection *connection, void **context,
                              enum MHD_ConnectionNotificationCode event)
 {
@@ -54,6 +66,7 @@ void server_connection_event(void *server, struct MHD_Connection *connection, vo
         if (info && info->client_addr)
             name_peer(info->client_addr, c->peer, sizeof(c->peer));
         enable_keepalive(connection);
+        prepare_tls(server, connection);
     } else if (c) {
         gs_arena_finish(&c->arena);
         free(c);
@@ -124,6 +137,23 @@ static void read_certificate(struct http_server *s, struct MHD_Connection *conne
     gnutls_x509_crt_deinit(crt);
 }
 
+// As the peer showed them, for a handler that verifies them itself.
+static void keep_chain(struct MHD_Connection *connection, struct server_connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    gnutls_session_t session = info ? info->tls_session : NULL;
+    unsigned n = 0;
+    const gnutls_datum_t *chain = session ? gnutls_certificate_get_peers(session, &n) : NULL;
+    if (!chain || n == 0 || n > MAX_CHAIN)
+        return;
+    c->chain = gs_arena_alloc(&c->arena, n * sizeof(*c->chain));
+    for (unsigned i = 0; i < n; i++)
+        c->chain[i] = gs_slice_make(
+            gs_arena_strndup(&c->arena, (const char *)chain[i].data, chain[i].size), chain[i].size);
+    c->n_chain = n;
+}
+
 static bool has_bearer_token(const struct server_request *r)
 {
     static const char scheme[] = "Bearer ";
@@ -142,6 +172,12 @@ bool server_authenticate(struct server_request *r)
         c->authenticated = true;
         read_certificate(s, r->connection, c);
     }
+    if (s->tls && s->ask_client_cert && !c->authenticated) {
+        c->authenticated = true;
+        keep_chain(r->connection, c);
+    }
+    r->x.peer_chain = c->chain;
+    r->x.n_peer_chain = c->n_chain;
     if (c->identity.user)
         http_exchange_set_identity(&r->x, &c->identity);
     else if (s->bearer_token && has_bearer_token(r))

@@ -54,6 +54,8 @@ struct http_exchange {
     struct http_pairs query, headers, reply_headers;
     struct gs_buf body;
     struct http_identity identity;
+    const struct gs_slice *peer_chain; // of the carrier
+    size_t n_peer_chain;
     void (*on_abort)(void *arg);
     void *abort_arg;
     struct http_stream stream;

@@ -34,6 +34,7 @@ static void handle_closed(uv_handle_t *h)
         return;
     if (s->hangup_fd >= 0)
         close(s->hangup_fd);
+    server_certificates_finish(s);
     gs_arena_finish(&s->arena);
     free(s);
 }
@@ -202,6 +203,7 @@ static void copy_config(struct http_server *s, const struct http_server_config *
     s->bearer_token = copy_text(&s->arena, cfg->bearer_token);
     s->client_ca_pem = copy_text(&s->arena, cfg->client_ca_pem);
     s->tls = cfg->cert_pem && cfg->key_pem;
+    s->ask_client_cert = cfg->ask_client_cert;
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;
@@ -253,6 +255,8 @@ static struct gs_error *start_daemon(struct http_server *s, const struct http_se
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, key};
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, cert};
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
+        options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK,
+                                               (intptr_t)server_pick_certificate, NULL};
         if (s->client_ca_pem)
             options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
                                                    (void *)(uintptr_t)s->client_ca_pem};
@@ -302,11 +306,16 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
         err = gs_error_errno(errno, "epoll for port %u", s->port);
         close(fd);
     } else {
-        err = start_daemon(s, cfg, fd);
+        err = s->tls ? http_server_set_certificate(s, cfg->cert_pem, cfg->key_pem) : NULL;
+        if (err)
+            close(fd);
+        else
+            err = start_daemon(s, cfg, fd);
     }
     if (err) {
         if (s->hangup_fd >= 0)
             close(s->hangup_fd);
+        server_certificates_finish(s);
         gs_arena_finish(&s->arena);
         free(s);
         return err;

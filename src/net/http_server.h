@@ -16,8 +16,10 @@ struct http_server_config {
     // TLS when both are set (PEM text, not paths).
     const char *cert_pem, *key_pem;
     const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
-    const char *bearer_token;  // NULL: none; who sends it is user "admin", group system:masters
-    bool require_identity;     // 401 for whoever proved nothing (except public_paths)
+    // Client certificates are asked for, not demanded, and not verified here: http_peer_chain().
+    bool ask_client_cert;
+    const char *bearer_token; // NULL: none; who sends it is user "admin", group system:masters
+    bool require_identity;    // 401 for whoever proved nothing (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
     unsigned max_connections;        // 0: 512
@@ -27,6 +29,10 @@ struct http_server_config {
 // A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
                                    http_handler handler, void *ctx, struct http_server **ret);
+// Handshakes from now on show this certificate. Of a server that has TLS. GS_EINVAL: not PEM, or
+// the key is not the certificate's; the old one goes on.
+struct gs_error *http_server_set_certificate(struct http_server *s, const char *cert_pem,
+                                             const char *key_pem);
 uint16_t http_server_port(const struct http_server *s);
 // Closes the listening socket, ends what handlers have not answered (503) and streams, both before
 // it returns, and gives replies that are on their way up to a second. The loop must run on until

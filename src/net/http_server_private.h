@@ -6,13 +6,24 @@
 #include "net/http_exchange.h"
 #include "net/http_server.h"
 
+#include <gnutls/abstract.h>
 #include <microhttpd.h>
 #include <sys/queue.h>
 
 struct server_request;
 TAILQ_HEAD(server_requests, server_request);
 
+// A certificate that handshakes may still use is kept after it was replaced.
+#define SERVER_KEPT_CERTIFICATES 4
+struct server_certificate {
+    gnutls_pcert_st chain[8];
+    unsigned n;
+    gnutls_privkey_t key;
+};
+
 struct http_server {
+    bool ask_client_cert;
+    struct server_certificate *certificates[SERVER_KEPT_CERTIFICATES]; // the newest first
     uv_loop_t *loop;
     struct MHD_Daemon *daemon;
     http_handler handler;
@@ -42,6 +53,8 @@ struct server_connection {
     bool authenticated; // the certificate was looked at
     struct gs_arena arena;
     struct http_identity identity;
+    struct gs_slice *chain;
+    size_t n_chain;
     char peer[64];
 };
 
@@ -70,6 +83,13 @@ void server_request_completed(void *server, struct MHD_Connection *connection, v
                               enum MHD_RequestTerminationCode code);
 // The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
 void server_request_abandon(struct server_request *r);
+
+// --- http_tls.c ---
+int server_pick_certificate(gnutls_session_t session, const gnutls_datum_t *issuers, int n_issuers,
+                            const gnutls_pk_algorithm_t *algorithms, int n_algorithms,
+                            gnutls_pcert_st **ret_chain, unsigned *ret_n,
+                            gnutls_privkey_t *ret_key);
+void server_certificates_finish(struct http_server *s);
 
 // --- http_auth.c ---
 void server_connection_event(void *server, struct MHD_Connection *connection, void **context,

@@ -27,7 +27,7 @@ static char *place_of(const struct config_reader *r, const json_t *value)
     struct gs_yaml_mark m = {0, 0};
     if (r->marks && value)
         m = gs_yaml_mark_of(r->marks, value);
-    return m.line ? gs_format("%s:%d:%d", r->name, m.line, m.column) : gs_strdup(r->name);
+    return m.line ? gs_format("%s:%d:%d", r->name, r->first_line + m.line, m.column) : gs_strdup(r->name);
 }
 
 void config_fail(struct config_reader *r, const json_t *value, const char *fmt, ...)

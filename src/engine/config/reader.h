@@ -12,6 +12,7 @@ struct config_reader {
     const char *name; // of the file, for errors
     const char *base_dir;
     const struct gs_yaml_marks *marks; // NULL: no positions
+    int first_line; // lines in front of the text, of one that stands inside another file
     struct gs_arena *arena;
     struct gs_error *err; // the first one; everything stops at it
     // Keys that are known but not acted on.

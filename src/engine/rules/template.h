@@ -18,6 +18,13 @@ struct rule_template; // immutable
 // are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
 struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
                                      struct rule_template **ret);
+// Another dialect: its delimiters, two bytes each, and what is put in front of each text.
+struct rule_template_form {
+    const char *open, *close, *prelude;
+};
+struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
+                                        const struct rule_template_form *form,
+                                        struct rule_template **ret);
 void rule_template_free(struct rule_template *t);
 
 struct rule_template_sample {
@@ -26,7 +33,19 @@ struct rule_template_sample {
     double value;
 };
 
+// A field of the root, in place of those of alerts.
+struct rule_template_field {
+    const char *name;
+    enum { RULE_FIELD_TEXT, RULE_FIELD_MAP, RULE_FIELD_LIST } kind;
+    struct gs_slice text;
+    const struct metrics_label *map; // sorted by name
+    const struct gs_slice *list;
+    size_t n; // of map or list
+};
+
 struct rule_template_data {
+    const struct rule_template_field *fields; // not NULL: these n_fields are all there is
+    size_t n_fields;
     const struct metrics_label *labels, *external_labels;
     size_t n_labels, n_external_labels;
     const char *external_url; // NULL: ""

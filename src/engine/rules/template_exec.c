@@ -47,9 +47,29 @@ bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char 
 
 // --- operands ---
 
+static bool own_field(const struct rule_template_data *d, struct gs_slice name,
+                      struct tmpl_value *ret)
+{
+    for (size_t i = 0; i < d->n_fields; i++) {
+        const struct rule_template_field *f = &d->fields[i];
+        if (!gs_slice_eq_str(name, f->name))
+            continue;
+        if (f->kind == RULE_FIELD_MAP)
+            *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {f->map, f->n}};
+        else if (f->kind == RULE_FIELD_LIST)
+            *ret = (struct tmpl_value){.type = TV_LIST, .u.list = {f->list, f->n}};
+        else
+            *ret = tmpl_string(f->text);
+        return true;
+    }
+    return false;
+}
+
 static bool data_field(const struct rule_template_data *d, struct gs_slice name,
                        struct tmpl_value *ret)
 {
+    if (d->fields)
+        return own_field(d, name, ret);
     if (gs_slice_eq_str(name, "Labels"))
         *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {d->labels, d->n_labels}};
     else if (gs_slice_eq_str(name, "ExternalLabels"))
@@ -385,6 +405,8 @@ static size_t range_len(const struct tmpl_value *v)
         return v->u.vector.n;
     case TV_ARGS:
         return v->u.args.n;
+    case TV_LIST:
+        return v->u.list.n;
     default:
         return 0;
     }
@@ -398,6 +420,9 @@ static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i
     case TV_LABELS:
         *key = tmpl_string(v->u.labels.items[i].name);
         *item = tmpl_string(v->u.labels.items[i].value);
+        return;
+    case TV_LIST:
+        *item = tmpl_string(v->u.list.items[i]);
         return;
     case TV_VECTOR:
         *item = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[i]};
@@ -421,7 +446,7 @@ static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tm
     if (!eval_commands(e, n->pipe, dot, &v))
         return false;
     if (v.type != TV_NIL && v.type != TV_INT && v.type != TV_LABELS && v.type != TV_VECTOR &&
-        v.type != TV_ARGS) {
+        v.type != TV_ARGS && v.type != TV_LIST) {
         GS_AUTO_BUF struct gs_buf text = {0};
         tmpl_print(&v, &text);
         return tmpl_fail_at(e, n->pipe->start, n->pipe->end, "range can't iterate over %s",

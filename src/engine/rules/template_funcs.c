@@ -159,6 +159,9 @@ static bool fn_len(struct call *c)
     case TV_ARGS:
         *c->ret = tmpl_int((int64_t)v->u.args.n);
         return true;
+    case TV_LIST:
+        *c->ret = tmpl_int((int64_t)v->u.list.n);
+        return true;
     default:
         return fail(c, "error calling len: len of type %s", tmpl_type_name(v));
     }
@@ -184,15 +187,19 @@ static bool index_one(struct call *c, struct tmpl_value *v, const struct tmpl_va
     if (v->type == TV_LABELS || v->type == TV_ARGS)
         return fail(c, "error calling index: value has type %s; should be string",
                     tmpl_type_name(key));
-    if (v->type != TV_VECTOR && v->type != TV_STRING)
+    if (v->type != TV_VECTOR && v->type != TV_STRING && v->type != TV_LIST)
         return fail(c, "error calling index: can't index item of type %s", tmpl_type_name(v));
     if (key->type != TV_INT)
         return fail(c, "error calling index: cannot index slice/array with type %s",
                     tmpl_type_name(key));
-    size_t len = v->type == TV_VECTOR ? v->u.vector.n : v->u.s.len;
+    size_t len = v->type == TV_VECTOR ? v->u.vector.n
+                 : v->type == TV_LIST ? v->u.list.n
+                                      : v->u.s.len;
     if (key->u.i < 0 || (uint64_t)key->u.i >= len)
         return fail(c, "error calling index: index out of range: %lld", (long long)key->u.i);
-    if (v->type == TV_VECTOR)
+    if (v->type == TV_LIST)
+        *v = tmpl_string(v->u.list.items[key->u.i]);
+    else if (v->type == TV_VECTOR)
         *v = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[key->u.i]};
     else
         *v = tmpl_int((unsigned char)v->u.s.data[key->u.i]);

@@ -37,6 +37,12 @@ static void skip_spaces(struct tmpl_lexer *lx)
         lx->pos++;
 }
 
+// " -}}": the text behind the action loses its blanks in front.
+static bool trims_right(const struct tmpl_lexer *lx)
+{
+    return is_space(at(lx, 0)) && at(lx, 1) == '-' && looking_at(lx, 2, lx->close);
+}
+
 bool tmpl_lex_comment(struct tmpl_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos + 2;
@@ -47,8 +53,8 @@ bool tmpl_lex_comment(struct tmpl_lexer *lx)
         return false;
     }
     lx->pos = (uint32_t)(end + 2 - lx->text.data);
-    bool trim = is_space(at(lx, 0)) && looking_at(lx, 1, "-}}");
-    if (!trim && !looking_at(lx, 0, "}}")) {
+    bool trim = trims_right(lx);
+    if (!trim && !looking_at(lx, 0, lx->close)) {
         lx->wrong = "comment ends before closing delimiter";
         return false;
     }
@@ -61,7 +67,7 @@ bool tmpl_lex_comment(struct tmpl_lexer *lx)
 bool tmpl_lex_text(struct tmpl_lexer *lx, struct gs_slice *ret, bool *ret_end)
 {
     struct gs_slice rest = {lx->text.data + lx->pos, lx->text.len - lx->pos};
-    const char *open = rest.len ? memmem(rest.data, rest.len, "{{", 2) : NULL;
+    const char *open = rest.len ? memmem(rest.data, rest.len, lx->open, 2) : NULL;
     *ret_end = !open;
     if (!open) {
         *ret = rest;
@@ -291,7 +297,7 @@ static struct gs_slice take_word(struct tmpl_lexer *lx)
 static bool at_terminator(const struct tmpl_lexer *lx)
 {
     return lx->pos >= lx->text.len || is_space(at(lx, 0)) || strchr(".,|:=)(", at(lx, 0)) ||
-           looking_at(lx, 0, "}}");
+           looking_at(lx, 0, lx->close);
 }
 
 static bool lex_words(struct tmpl_lexer *lx, struct tmpl_token *t)
@@ -360,11 +366,11 @@ static bool lex_close(struct tmpl_lexer *lx, struct tmpl_token *t)
 static bool lex_any(struct tmpl_lexer *lx, struct tmpl_token *t)
 {
     char c = at(lx, 0);
-    if (looking_at(lx, 0, "}}") || (is_space(c) && looking_at(lx, 1, "-}}")))
+    if (looking_at(lx, 0, lx->close) || trims_right(lx))
         return lex_close(lx, t);
     if (is_space(c)) {
         t->kind = TT_SPACE;
-        while (is_space(at(lx, 0)) && !looking_at(lx, 1, "-}}"))
+        while (is_space(at(lx, 0)) && !trims_right(lx))
             lx->pos++;
         return true;
     }

@@ -33,6 +33,7 @@ struct tmpl_token {
 
 struct tmpl_lexer {
     struct gs_slice text;
+    const char *open, *close; // of actions, two bytes each: "{{", "}}"
     uint32_t pos;
     struct gs_arena *arena;
     const char *wrong; // static reason after a failure

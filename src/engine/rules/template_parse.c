@@ -579,14 +579,22 @@ static bool parse_all(struct parser *p)
 struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
                                      struct rule_template **ret)
 {
+    return rule_template_parse_as(text, name, &(struct rule_template_form){"{{", "}}", PRELUDE},
+                                  ret);
+}
+
+struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
+                                        const struct rule_template_form *form,
+                                        struct rule_template **ret)
+{
     if (text.len > MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "template: %s: longer than %zu bytes", name, MAX_TEXT);
     struct rule_template *t = gs_alloc(sizeof(*t));
-    t->plain = !text.len || !memmem(text.data, text.len, "{{", 2);
+    t->plain = !text.len || !memmem(text.data, text.len, form->open, 2);
     t->arena.limit = MAX_MEMORY;
     GS_AUTO_BUF struct gs_buf all = {0};
     if (!t->plain)
-        gs_buf_add_str(&all, PRELUDE);
+        gs_buf_add_str(&all, form->prelude);
     gs_buf_add_slice(&all, text);
     t->name = gs_arena_strndup(&t->arena, name, strlen(name));
     const char *copy = gs_arena_strndup(&t->arena, all.data, all.len);
@@ -596,7 +604,9 @@ struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
         return gs_error_new(GS_ELIMIT, "template: %s: too large", name);
     }
     GS_AUTO_FREE struct parser *p = gs_alloc(sizeof(*p));
-    *p = (struct parser){.t = t, .lx = {.text = t->text, .arena = &t->arena}};
+    *p = (struct parser){
+        .t = t,
+        .lx = {.text = t->text, .open = form->open, .close = form->close, .arena = &t->arena}};
     p->vars[p->n_vars++] = GS_SLICE("$");
     if (!t->plain && !parse_all(p)) {
         rule_template_free(t);

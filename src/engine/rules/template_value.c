@@ -22,6 +22,7 @@ const char *tmpl_type_name(const struct tmpl_value *v)
         [TV_SAMPLE] = "*template.sample",
         [TV_VECTOR] = "template.queryResult",
         [TV_ARGS] = "map[string]interface {}",
+        [TV_LIST] = "[]string",
         [TV_TIME] = "*time.Time",
         [TV_DATA] = "struct { Labels map[string]string; ExternalLabels map[string]string; "
                     "ExternalURL string; Value interface {} }",
@@ -48,6 +49,8 @@ bool tmpl_truth(const struct tmpl_value *v)
         return v->u.vector.n > 0;
     case TV_ARGS:
         return v->u.args.n > 0;
+    case TV_LIST:
+        return v->u.list.n > 0;
     default:
         return true;
     }
@@ -188,6 +191,15 @@ void tmpl_print(const struct tmpl_value *v, struct gs_buf *out)
         return;
     case TV_ARGS:
         print_args(v, out);
+        return;
+    case TV_LIST:
+        gs_buf_add_char(out, '[');
+        for (size_t i = 0; i < v->u.list.n; i++) {
+            if (i)
+                gs_buf_add_char(out, ' ');
+            gs_buf_add_slice(out, v->u.list.items[i]);
+        }
+        gs_buf_add_char(out, ']');
         return;
     case TV_TIME:
         tmpl_print_time(v->u.i, out);

@@ -16,6 +16,7 @@ enum tmpl_type {
     TV_SAMPLE,
     TV_VECTOR,
     TV_ARGS, // what `args` makes: arg0, arg1, …
+    TV_LIST, // []string
     TV_TIME, // unix milliseconds
     TV_DATA, // the root
 };
@@ -40,6 +41,10 @@ struct tmpl_value {
             const struct tmpl_value *items;
             size_t n;
         } args;
+        struct {
+            const struct gs_slice *items;
+            size_t n;
+        } list;
         const struct rule_template_data *data;
     } u;
 };

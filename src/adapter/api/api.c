@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's way: path -> who and may they -> what answers it.
+#include "adapter/api/api_private.h"
+
+#include "base/mem.h"
+#include "kube/status.h"
+
+struct api *api_new(const struct api_options *o)
+{
+    struct api *a = gs_alloc(sizeof(*a));
+    a->o = *o;
+    TAILQ_INIT(&a->calls);
+    return a;
+}
+
+static void call_free(struct api_call *c)
+{
+    TAILQ_REMOVE(&c->a->calls, c, all);
+    auth_cancel(c->auth);
+    provider_cancel(c->ask);
+    api_usage_cancel(c->usage);
+    kube_selector_finish(&c->metric_selector);
+    api_path_finish(&c->path);
+    free(c);
+}
+
+void api_call_end(struct api_call *c)
+{
+    c->a->counts.answered++;
+    call_free(c);
+}
+
+void api_free(struct api *a)
+{
+    if (!a)
+        return;
+    struct api_call *c;
+    while ((c = TAILQ_FIRST(&a->calls)))
+        call_free(c);
+    free(a);
+}
+
+void api_set_world(struct api *a, const struct api_world *w)
+{
+    struct api_call *c, *next;
+    for (c = TAILQ_FIRST(&a->calls); c; c = next) {
+        next = TAILQ_NEXT(c, all);
+        if (!c->ask && !c->usage)
+            continue;
+        http_add_header(c->x, "Retry-After", "1");
+        kube_reply_failure(c->x, 503, "ServiceUnavailable",
+                           "the configuration was loaded again meanwhile");
+        call_free(c);
+    }
+    a->w = *w;
+}
+
+void api_stopping(struct api *a)
+{
+    a->stopping = true;
+}
+
+bool api_has_group(const struct api *a, const char *group)
+{
+    const struct adapter_config *c = a->w.config;
+    if (!c)
+        return false;
+    if (gs_streq(group, API_CUSTOM))
+        return c->n_custom > 0 || a->w.gpu;
+    if (gs_streq(group, API_EXTERNAL))
+        return c->n_rules > c->n_custom;
+    return gs_streq(group, API_RESOURCE) && c->resource.present;
+}
+
+static void on_gone(void *arg)
+{
+    call_free(arg);
+}
+
+static bool wants_watch(const struct http_exchange *x)
+{
+    const char *watch = http_query(x, "watch");
+    return watch && !gs_streq(watch, "false") && !gs_streq(watch, "0");
+}
+
+static void serve_group(struct api_call *c)
+{
+    if (!gs_streq(http_method(c->x), "GET") ||
+        (wants_watch(c->x) && gs_streq(c->path.group, API_EXTERNAL))) {
+        kube_reply_failure(c->x, 405, "MethodNotAllowed",
+                           "the server does not allow this method on the requested resource");
+        api_call_end(c);
+    } else if (c->path.kind == API_METRIC) {
+        api_metric(c);
+    } else {
+        api_usage(c);
+    }
+}
+
+static void dispatch(struct api_call *c)
+{
+    struct http_exchange *x = c->x;
+    bool ours = c->path.group && api_has_group(c->a, c->path.group);
+    if (ours && (c->path.kind == API_METRIC || c->path.kind == API_USAGE)) {
+        serve_group(c);
+        return;
+    }
+    if (ours && c->path.kind == API_BAD_PATH)
+        kube_reply_failure(x, 400, "BadRequest", "invalid request path");
+    else if (!api_health(c) && !api_discovery(c))
+        http_reply_text(x, 404, "404 page not found\n");
+    api_call_end(c);
+}
+
+static void on_checked(void *arg, bool allowed)
+{
+    struct api_call *c = arg;
+    c->auth = NULL;
+    if (allowed)
+        dispatch(c);
+    else
+        api_call_end(c);
+}
+
+void api_handle(void *api, struct http_exchange *x)
+{
+    struct api *a = api;
+    struct api_call *c = gs_alloc(sizeof(*c));
+    c->a = a;
+    c->x = x;
+    TAILQ_INSERT_TAIL(&a->calls, c, all);
+    http_on_abort(x, on_gone, c);
+    struct gs_error *err = api_path_read(http_path(x), &c->path);
+    if (err) {
+        kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));
+        gs_error_free(err);
+        api_call_end(c);
+        return;
+    }
+    // The check may end the call from inside.
+    struct auth_op *op = auth_check(a->o.auth, x, &c->path, on_checked, c);
+    if (op)
+        c->auth = op;
+}

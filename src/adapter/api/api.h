@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metrics APIs as an aggregated API server answers them: custom.metrics.k8s.io,
+// external.metrics.k8s.io and metrics.k8s.io, discovery, OpenAPI, health, /metrics, /version.
+// https://github.com/kubernetes/metrics,
+// https://github.com/kubernetes-sigs/custom-metrics-apiserver
+#pragma once
+
+#include "adapter/api/auth.h"
+#include "adapter/provider/provider.h"
+#include "base/buf.h"
+
+struct api;
+
+// What is served now. A reload makes another one; requests that are under way keep theirs.
+struct api_world {
+    const struct adapter_config *config;
+    struct registry *registry, *gpu; // gpu may be NULL
+    struct provider *provider;
+    struct source *source;
+    const struct mapper *mapper;
+};
+
+struct api_options {
+    struct auth *auth;
+    struct kube_client *kube; // for metrics.k8s.io: lists of pods and nodes; may be NULL
+    // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
+    const char *(*not_ready)(void *arg);
+    // Appends to /metrics.
+    void (*more_metrics)(void *arg, struct gs_buf *out);
+    void *arg;
+};
+
+struct api *api_new(const struct api_options *o);
+void api_free(struct api *a);
+// Borrowed until the next call. Requests under way on the old one are ended with 503.
+void api_set_world(struct api *a, const struct api_world *w);
+void api_handle(void *api, struct http_exchange *x); // an http_handler
+void api_stopping(struct api *a);                    // /readyz fails from now on

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the files of the API.
+#pragma once
+
+#include "adapter/api/api.h"
+
+#include <sys/queue.h>
+
+struct api_call;
+TAILQ_HEAD(api_calls, api_call);
+
+struct api_counts {
+    uint64_t requests[3][6]; // by group (custom, external, resource) and class of status
+    uint64_t answered;
+};
+
+struct api {
+    struct api_options o;
+    struct api_world w;
+    struct api_calls calls;
+    struct api_counts counts;
+    bool stopping;
+};
+
+// One request until it is answered or its peer left.
+struct api_call {
+    struct api *a;
+    TAILQ_ENTRY(api_call) all;
+    struct http_exchange *x;
+    struct api_path path;
+    struct auth_op *auth;
+    struct provider_call *ask;
+    struct kube_selector metric_selector;
+    const char *metric_selector_text;
+    struct usage_call *usage;
+};
+
+void api_call_end(struct api_call *c); // answered: frees it
+
+// --- by kind of request ---
+
+void api_metric(struct api_call *c); // custom.c
+void api_usage(struct api_call *c);  // usage.c
+void api_usage_cancel(struct usage_call *u);
+// Discovery, OpenAPI, health and the rest, all answered at once (discovery.c, health.c). False: no
+// such path.
+bool api_discovery(struct api_call *c);
+bool api_health(struct api_call *c);
+
+// --- writing ---
+
+void api_add_json_string(struct gs_buf *out, struct gs_slice s); // quoted, HTML-escaped as Go does
+bool api_has_group(const struct api *a, const char *group);

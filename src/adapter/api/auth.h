@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks and whether they may, as Kubernetes' aggregated API servers find it out: the front
+// proxy's certificate and headers, a client certificate, a bearer token by TokenReview, else
+// anonymous; then a SubjectAccessReview.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+#pragma once
+
+#include "adapter/api/path.h"
+#include "kube/client.h"
+#include "net/http.h"
+
+struct auth;
+
+struct auth_options {
+    struct kube_client *authn, *authz; // borrowed; NULL: nobody can be asked
+    const char *client_ca_file;        // NULL: of the ConfigMap
+    const char *requestheader_ca_file; // NULL: of the ConfigMap, with the four below
+    const char *const *username_headers, *const *group_headers, *const *extra_prefixes,
+                                                                    *const *allowed_names;
+    size_t n_username_headers, n_group_headers, n_extra_prefixes, n_allowed_names;
+    const char *const *always_allow_paths; // "/healthz", "/metrics*"
+    size_t n_always_allow_paths;
+    int64_t token_ttl_ms, allowed_ttl_ms, denied_ttl_ms;
+    bool skip_lookup; // the ConfigMap is not read
+    bool tolerate_lookup_failure;
+    bool off; // everybody may do everything (a test's plain server)
+};
+
+// The ConfigMap extension-apiserver-authentication is read and followed. on_ready: once, when it
+// was read or is not needed; an error: it cannot be read and that is not tolerated.
+struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
+                          void (*on_ready)(void *arg, struct gs_error *err), void *arg,
+                          struct auth **ret);
+void auth_free(struct auth *a);
+
+// Allowed: cb(arg, true). Otherwise the exchange was answered (401, 403, 500) and cb is called with
+// false. May be called from inside, and then NULL is returned.
+typedef void (*auth_fn)(void *arg, bool allowed);
+struct auth_op;
+struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct api_path *path,
+                           auth_fn cb, void *arg);
+void auth_cancel(struct auth_op *op); // NULL is fine
+
+struct auth_stats {
+    uint64_t token_reviews, token_review_failures, access_reviews, access_review_failures;
+    uint64_t unauthenticated, forbidden;
+};
+void auth_stats(const struct auth *a, struct auth_stats *ret);

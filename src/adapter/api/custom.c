@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// custom.metrics.k8s.io and external.metrics.k8s.io: one metric's values. Bodies are written
+// directly, in the order of fields in which Kubernetes writes them.
+#include "adapter/api/api_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/quantity.h"
+#include "kube/status.h"
+
+#include <math.h>
+
+// --- writing ---
+
+void api_add_json_string(struct gs_buf *out, struct gs_slice s)
+{
+    static const char hex[] = "0123456789abcdef";
+    gs_buf_add_char(out, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&')
+            continue;
+        gs_buf_add(out, s.data + from, i - from);
+        from = i + 1;
+        const char short_[] = {'\\', c == '\n'                                      ? 'n'
+                                     : c == '\r'                                    ? 'r'
+                                     : c == '\t'                                    ? 't'
+                                     : c < 0x20 || c == '<' || c == '>' || c == '&' ? 'u'
+                                                                                    : (char)c};
+        gs_buf_add(out, short_, 2);
+        if (short_[1] == 'u') {
+            const char digits[] = {'0', '0', hex[c >> 4], hex[c & 15]};
+            gs_buf_add(out, digits, sizeof(digits));
+        }
+    }
+    gs_buf_add(out, s.data + from, s.len - from);
+    gs_buf_add_char(out, '"');
+}
+
+static void add_member(struct gs_buf *out, const char *name, const char *value)
+{
+    gs_buf_addf(out, "\"%s\":", name);
+    api_add_json_string(out, gs_slice_of(value));
+}
+
+// LabelSelector JSON of the request's metricLabelSelector.
+static void add_selector(const struct api_call *c, struct gs_buf *out)
+{
+    const struct kube_selector *s = &c->metric_selector;
+    static const char *const names[] = {
+        [KUBE_SEL_NEQ] = "NotIn",
+        [KUBE_SEL_IN] = "In",
+        [KUBE_SEL_NOTIN] = "NotIn",
+        [KUBE_SEL_EXISTS] = "Exists",
+        [KUBE_SEL_NOT_EXISTS] = "DoesNotExist",
+    };
+    size_t n = 0;
+    if (!s->len) {
+        gs_buf_add_str(out, "null");
+        return;
+    }
+    gs_buf_add_char(out, '{');
+    for (size_t i = 0; i < s->len; i++)
+        if (s->items[i].op == KUBE_SEL_EQ) {
+            gs_buf_add_str(out, n++ ? "," : "\"matchLabels\":{");
+            add_member(out, s->items[i].key, s->items[i].values[0]);
+        }
+    if (n)
+        gs_buf_add_char(out, '}');
+    size_t expressions = 0;
+    for (size_t i = 0; i < s->len; i++) {
+        const struct kube_requirement *q = &s->items[i];
+        if (q->op == KUBE_SEL_EQ || q->op == KUBE_SEL_GT || q->op == KUBE_SEL_LT)
+            continue;
+        gs_buf_add_str(out, expressions++ ? ","
+                            : n           ? ",\"matchExpressions\":["
+                                          : "\"matchExpressions\":[");
+        gs_buf_add_char(out, '{');
+        add_member(out, "key", q->key);
+        gs_buf_add_char(out, ',');
+        add_member(out, "operator", names[q->op]);
+        for (size_t k = 0; k < q->n_values; k++) {
+            gs_buf_add_str(out, k ? "," : ",\"values\":[");
+            api_add_json_string(out, gs_slice_of(q->values[k]));
+        }
+        gs_buf_add_str(out, q->n_values ? "]}" : "}");
+    }
+    gs_buf_add_str(out, expressions ? "]}" : "}");
+}
+
+// False: NaN, infinite, too large: nothing that may be served as a number.
+static bool format_value(double v, char text[KUBE_QUANTITY_SIZE])
+{
+    int64_t milli;
+    if (!kube_quantity_from_double(v, &milli))
+        return false;
+    kube_quantity_format_milli(milli, text);
+    return true;
+}
+
+static void begin_list(struct gs_buf *out, const char *kind, const struct api_path *p)
+{
+    gs_buf_addf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s/%s\",\"metadata\":{},\"items\":[", kind,
+                p->group, p->version);
+}
+
+// What is the same in all items, around name, timestamp and value.
+struct item_parts {
+    struct gs_buf before_name, after_name, after_time, after_value;
+};
+
+static void make_parts(const struct api_call *c, const struct mapped *r, struct item_parts *p)
+{
+    bool v1 = gs_streq(c->path.version, "v1beta1");
+    gs_buf_add_str(&p->before_name, "{\"describedObject\":{");
+    add_member(&p->before_name, "kind", r->kind);
+    if (c->path.object_ns) {
+        gs_buf_add_char(&p->before_name, ',');
+        add_member(&p->before_name, "namespace", c->path.object_ns);
+    }
+    gs_buf_add_str(&p->before_name, ",\"name\":");
+    gs_buf_add_str(&p->after_name, ",\"apiVersion\":\"");
+    gs_buf_addf(&p->after_name, "%s/%s\"},", r->group, r->version);
+    if (v1) {
+        add_member(&p->after_name, "metricName", c->path.metric);
+        gs_buf_add_str(&p->after_value, ",\"selector\":");
+        add_selector(c, &p->after_value);
+    } else {
+        gs_buf_add_str(&p->after_name, "\"metric\":{");
+        add_member(&p->after_name, "name", c->path.metric);
+        gs_buf_add_str(&p->after_name, ",\"selector\":");
+        add_selector(c, &p->after_name);
+        gs_buf_add_char(&p->after_name, '}');
+    }
+    gs_buf_add_str(&p->after_name, ",\"timestamp\":\"");
+    gs_buf_add_str(&p->after_time, "\",\"value\":\"");
+    gs_buf_add_str(&p->after_value, "}");
+}
+
+static void parts_finish(struct item_parts *p)
+{
+    gs_buf_finish(&p->before_name);
+    gs_buf_finish(&p->after_name);
+    gs_buf_finish(&p->after_time);
+    gs_buf_finish(&p->after_value);
+}
+
+// False: no value can be served.
+static bool write_custom(const struct api_call *c, const struct provider_answer *a,
+                         struct gs_buf *out)
+{
+    struct item_parts p = {0};
+    size_t n = 0;
+    char value[KUBE_QUANTITY_SIZE], when[GS_RFC3339_SIZE];
+    make_parts(c, a->resource, &p);
+    begin_list(out, "MetricValueList", &c->path);
+    for (size_t i = 0; i < a->n; i++) {
+        if (!format_value(a->values[i].value, value))
+            continue;
+        if (n++)
+            gs_buf_add_char(out, ',');
+        gs_buf_add_slice(out, gs_buf_slice(&p.before_name));
+        api_add_json_string(out, gs_slice_of(a->values[i].name));
+        gs_buf_add_slice(out, gs_buf_slice(&p.after_name));
+        gs_buf_add_str(out, gs_format_rfc3339(a->values[i].t_ms, when));
+        gs_buf_add_slice(out, gs_buf_slice(&p.after_time));
+        gs_buf_add_str(out, value);
+        gs_buf_add_char(out, '"');
+        gs_buf_add_slice(out, gs_buf_slice(&p.after_value));
+    }
+    gs_buf_add_str(out, "]}\n");
+    parts_finish(&p);
+    return n > 0 || gs_streq(c->path.object_name, "*");
+}
+
+static void write_external(const struct api_call *c, const struct source_result *r,
+                           struct gs_buf *out)
+{
+    char value[KUBE_QUANTITY_SIZE], when[GS_RFC3339_SIZE];
+    size_t n = 0;
+    begin_list(out, "ExternalMetricValueList", &c->path);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct source_sample *s = &r->samples[i];
+        if (!format_value(s->value, value))
+            continue;
+        gs_buf_add_str(out, n++ ? ",{" : "{");
+        add_member(out, "metricName", c->path.metric);
+        gs_buf_add_str(out, ",\"metricLabels\":");
+        if (r->type == SOURCE_SCALAR)
+            gs_buf_add_str(out, "null");
+        else
+            gs_buf_add_char(out, '{');
+        for (size_t k = 0; k < s->n_labels; k++) {
+            if (k)
+                gs_buf_add_char(out, ',');
+            api_add_json_string(out, s->labels[k].name);
+            gs_buf_add_char(out, ':');
+            api_add_json_string(out, s->labels[k].value);
+        }
+        if (r->type == SOURCE_VECTOR)
+            gs_buf_add_char(out, '}');
+        gs_buf_addf(out, ",\"timestamp\":\"%s\",\"value\":\"%s\"}",
+                    gs_format_rfc3339(s->t_ms, when), value);
+    }
+    gs_buf_add_str(out, "]}\n");
+}
+
+// --- errors ---
+
+static void reply_internal(struct api_call *c, const char *what, const char *cause)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("Internal error occurred: %s%s%s", what, *cause ? ": " : "", cause);
+    json_t *details = json_pack("{s:[{s:o}]}", "causes", "message",
+                                gs_json_strf("%s%s%s", what, *cause ? ": " : "", cause));
+    kube_reply_status(c->x, kube_status_failure(500, "InternalError", text, details));
+}
+
+static void reply_not_found(struct api_call *c, const struct provider_answer *a)
+{
+    const struct api_path *p = &c->path;
+    bool external = gs_streq(p->group, API_EXTERNAL);
+    const char *resource = p->object_resource;
+    if (external)
+        resource = gs_streq(p->object_ns, "default") ? "namespaces" : "";
+    bool one = a->outcome == PROVIDER_NO_SAMPLE;
+    kube_reply_failure(
+        c->x, 404, "NotFound", "the server could not find the metric %s for %s%s%s%s%s", p->metric,
+        resource, one ? " " : "", one ? p->object_name : "", *a->cause ? ": " : "", a->cause);
+}
+
+static void reply_answer(struct api_call *c, const struct provider_answer *a)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    switch (a->outcome) {
+    case PROVIDER_OK:
+        break;
+    case PROVIDER_NO_METRIC:
+    case PROVIDER_NO_SAMPLE:
+        reply_not_found(c, a);
+        return;
+    case PROVIDER_SOURCE_FAILED:
+        reply_internal(c, "unable to fetch metrics", a->cause);
+        return;
+    case PROVIDER_LIST_FAILED:
+        reply_internal(c, "unable to list matching resources", a->cause);
+        return;
+    }
+    bool any = true;
+    if (a->result)
+        write_external(c, a->result, &out);
+    else
+        any = write_custom(c, a, &out);
+    if (any) {
+        kube_reply_compact(c->x, 200, gs_buf_slice(&out));
+        return;
+    }
+    struct provider_answer none = {.outcome = PROVIDER_NO_SAMPLE,
+                                   .cause = "its value is not a number that can be served"};
+    reply_not_found(c, &none);
+}
+
+static void on_answer(void *arg, const struct provider_answer *a)
+{
+    struct api_call *c = arg;
+    c->ask = NULL;
+    reply_answer(c, a);
+    api_call_end(c);
+}
+
+// --- the request ---
+
+static void refuse_selector(struct api_call *c, int code, struct gs_error *err)
+{
+    kube_reply_failure(c->x, code, code == 400 ? "BadRequest" : NULL, "%s", gs_error_message(err));
+    gs_error_free(err);
+    api_call_end(c);
+}
+
+void api_metric(struct api_call *c)
+{
+    const struct api_path *p = &c->path;
+    bool external = gs_streq(p->group, API_EXTERNAL);
+    const char *objects = http_query(c->x, "labelSelector");
+    struct kube_selector checked = {0};
+    struct gs_error *err = kube_selector_parse(objects, external ? &c->metric_selector : &checked);
+    kube_selector_finish(&checked);
+    if (err) {
+        refuse_selector(c, 400, err);
+        return;
+    }
+    if (!external) {
+        c->metric_selector_text = http_query(c->x, "metricLabelSelector");
+        err = kube_selector_parse(c->metric_selector_text, &c->metric_selector);
+    }
+    if (err) {
+        refuse_selector(c, 500, err);
+        return;
+    }
+    const struct provider_request rq = {
+        .resource = p->object_resource,
+        .ns = p->object_ns,
+        .name = p->object_name,
+        .metric = p->metric,
+        .label_selector = external ? NULL : objects,
+        .selector = &c->metric_selector,
+        .external = external,
+    };
+    struct provider_call *ask = provider_ask(c->a->w.provider, &rq, on_answer, c);
+    if (ask)
+        c->ask = ask;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// /apis and below: groups and their resources; OpenAPI as the aggregator asks for it. The
+// aggregated form of discovery is not given: plain JSON makes the aggregator ask for each group.
+#include "adapter/api/api_private.h"
+
+#include "adapter/provider/gpu.h"
+#include "base/mem.h"
+#include "kube/status.h"
+
+static const char *const groups[] = {API_CUSTOM, API_EXTERNAL, API_RESOURCE};
+
+static json_t *version_of(const char *group, const char *version)
+{
+    return json_pack("{s:o, s:s}", "groupVersion", gs_json_strf("%s/%s", group, version), "version",
+                     version);
+}
+
+static json_t *group_document(const char *group)
+{
+    json_t *versions = json_array();
+    json_array_append_new(versions, version_of(group, "v1beta1"));
+    if (gs_streq(group, API_CUSTOM))
+        json_array_append_new(versions, version_of(group, "v1beta2"));
+    return json_pack("{s:s, s:o, s:o, s:[{s:s, s:s}]}", "name", group, "versions", versions,
+                     "preferredVersion", version_of(group, "v1beta1"), "serverAddressByClientCIDRs",
+                     "clientCIDR", "0.0.0.0/0", "serverAddress", "");
+}
+
+static void reply_group(struct api_call *c)
+{
+    GS_AUTO_JSON json_t *body = json_pack("{s:s, s:s}", "kind", "APIGroup", "apiVersion", "v1");
+    GS_AUTO_JSON json_t *group = group_document(c->path.group);
+    json_object_update(body, group);
+    kube_reply_json(c->x, 200, body);
+}
+
+static void reply_groups(struct api_call *c)
+{
+    GS_AUTO_JSON json_t *list = json_array();
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
+        if (api_has_group(c->a, groups[i]))
+            json_array_append_new(list, group_document(groups[i]));
+    GS_AUTO_JSON json_t *body =
+        json_pack("{s:s, s:s, s:O}", "kind", "APIGroupList", "apiVersion", "v1", "groups", list);
+    kube_reply_json(c->x, 200, body);
+}
+
+// --- resources of a group ---
+
+static void add_resource(struct gs_buf *out, size_t *n, const char *resource, const char *group,
+                         struct gs_slice metric, bool namespaced, const char *kind)
+{
+    GS_AUTO_BUF struct gs_buf name = {0};
+    gs_buf_addf(&name, "%s%s%s%s", resource, *group ? "." : "", group, *resource ? "/" : "");
+    gs_buf_add_slice(&name, metric);
+    gs_buf_add_str(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
+    api_add_json_string(out, gs_buf_slice(&name));
+    gs_buf_addf(out,
+                ",\"singularName\":\"\",\"namespaced\":%s,\"kind\":\"%s\",\"verbs\":[\"get\"]}",
+                namespaced ? "true" : "false", kind);
+}
+
+static bool is_known(const struct api *a, const struct registry_metric *m)
+{
+    const struct mapped *r =
+        mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
+    GS_AUTO_FREE char *name = gs_slice_dup(m->name);
+    return r && registry_find(a->w.registry, r, m->namespaced, name);
+}
+
+static void add_gpu(const struct api *a, struct gs_buf *out, size_t *n)
+{
+    const struct registry_metric *m;
+    const struct gpu_owner *o;
+    for (size_t i = 0; a->w.gpu && (m = registry_nth(a->w.gpu, false, i)); i++) {
+        if (is_known(a, m))
+            continue;
+        add_resource(out, n, m->resource, m->group, m->name, m->namespaced, "MetricValueList");
+        for (size_t k = 0; gs_streq(m->resource, "pods") && (o = gpu_owner_nth(k)); k++)
+            add_resource(out, n, o->resource, o->group, m->name, true, "MetricValueList");
+    }
+}
+
+static void reply_list(struct api_call *c)
+{
+    const struct api *a = c->a;
+    const struct registry_metric *m;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    size_t n = 0;
+    bool external = gs_streq(c->path.group, API_EXTERNAL);
+    gs_buf_addf(&out,
+                "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s/%s\","
+                "\"resources\":[",
+                c->path.group, c->path.version);
+    for (size_t i = 0; (m = registry_nth(a->w.registry, external, i)); i++)
+        add_resource(&out, &n, external ? "" : m->resource, external ? "" : m->group, m->name,
+                     m->namespaced, external ? "ExternalMetricValueList" : "MetricValueList");
+    if (!external)
+        add_gpu(a, &out, &n);
+    gs_buf_add_str(&out, "]}\n");
+    kube_reply_compact(c->x, 200, gs_buf_slice(&out));
+}
+
+static void reply_usage_list(struct api_call *c)
+{
+    GS_AUTO_JSON json_t *body = json_pack(
+        "{s:s, s:s, s:s, s:[{s:s, s:s, s:b, s:s, s:[s,s]}, {s:s, s:s, s:b, s:s, s:[s,s]}]}", "kind",
+        "APIResourceList", "apiVersion", "v1", "groupVersion", API_RESOURCE "/v1beta1", "resources",
+        "name", "nodes", "singularName", "", "namespaced", 0, "kind", "NodeMetrics", "verbs", "get",
+        "list", "name", "pods", "singularName", "", "namespaced", 1, "kind", "PodMetrics", "verbs",
+        "get", "list");
+    kube_reply_json(c->x, 200, body);
+}
+
+// --- OpenAPI ---
+
+static void reply_openapi_root(struct api_call *c)
+{
+    GS_AUTO_JSON json_t *paths = json_object();
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
+        if (!api_has_group(c->a, groups[i]))
+            continue;
+        GS_AUTO_FREE char *key = gs_format("apis/%s/v1beta1", groups[i]);
+        json_object_set_new(
+            paths, key,
+            json_pack("{s:o}", "serverRelativeURL", gs_json_strf("/openapi/v3/%s", key)));
+    }
+    GS_AUTO_JSON json_t *body = json_pack("{s:O}", "paths", paths);
+    kube_reply_json(c->x, 200, body);
+}
+
+static void reply_openapi(struct api_call *c, const char *key, const char *version)
+{
+    GS_AUTO_JSON json_t *body =
+        json_pack("{s:s, s:{s:s, s:s}, s:{}}", key, version, "info", "title",
+                  "prometheus-metrics-adapter", "version", "1.0.0", "paths");
+    kube_reply_json(c->x, 200, body);
+}
+
+bool api_discovery(struct api_call *c)
+{
+    const char *path = http_path(c->x);
+    bool ours = c->path.group && api_has_group(c->a, c->path.group);
+    if (ours && c->path.kind == API_GROUP)
+        reply_group(c);
+    else if (ours && c->path.kind == API_LIST && gs_streq(c->path.group, API_RESOURCE))
+        reply_usage_list(c);
+    else if (ours && c->path.kind == API_LIST)
+        reply_list(c);
+    else if (gs_streq(path, "/apis") || gs_streq(path, "/apis/"))
+        reply_groups(c);
+    else if (gs_streq(path, "/openapi/v3"))
+        reply_openapi_root(c);
+    else if (gs_starts(path, "/openapi/v3/apis/"))
+        reply_openapi(c, "openapi", "3.0.0");
+    else if (gs_streq(path, "/openapi/v2"))
+        reply_openapi(c, "swagger", "2.0");
+    else
+        return false;
+    return true;
+}

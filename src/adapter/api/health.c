@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// /healthz, /livez, /readyz with their checks, /version, /metrics, the index.
+#include "adapter/api/api_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/status.h"
+
+enum { CHECKS_MAX = 4, SOURCE_SILENCE_MS = 300000 };
+
+struct check {
+    const char *name;
+    const char *wrong; // NULL: ok
+};
+
+static const char *source_wrong(const struct api *a)
+{
+    struct source_stats s = {0};
+    if (!a->w.source)
+        return "not configured yet";
+    source_stats(a->w.source, &s);
+    if (!s.last_ok_ms)
+        return s.last_error ? s.last_error : "no answer yet";
+    if (s.last_error && gs_unix_ms() - s.last_ok_ms > SOURCE_SILENCE_MS)
+        return s.last_error;
+    return NULL;
+}
+
+static size_t list_checks(const struct api *a, bool ready, struct check ret[CHECKS_MAX])
+{
+    size_t n = 0;
+    ret[n++] = (struct check){"ping", NULL};
+    if (!ready)
+        return n;
+    ret[n++] = (struct check){"start", a->o.not_ready ? a->o.not_ready(a->o.arg) : NULL};
+    ret[n++] = (struct check){"source", source_wrong(a)};
+    ret[n++] = (struct check){"shutdown", a->stopping ? "the program ends" : NULL};
+    return n;
+}
+
+static bool excluded(const struct http_exchange *x, const char *check)
+{
+    const char *name, *value;
+    for (size_t i = 0; (value = http_query_nth(x, i, &name)); i++)
+        if (gs_streq(name, "exclude") && gs_streq(value, check))
+            return true;
+    return false;
+}
+
+static void reply_checks(struct api_call *c, const char *endpoint, const char *only)
+{
+    struct check checks[CHECKS_MAX];
+    GS_AUTO_BUF struct gs_buf text = {0};
+    size_t n = list_checks(c->a, gs_streq(endpoint, "readyz"), checks), bad = 0, seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (*only && !gs_streq(only, checks[i].name))
+            continue;
+        seen++;
+        bool skip = excluded(c->x, checks[i].name);
+        bad += checks[i].wrong && !skip;
+        if (skip)
+            gs_buf_addf(&text, "[+]%s excluded: ok\n", checks[i].name);
+        else
+            gs_buf_addf(&text, "[%c]%s %s%s\n", checks[i].wrong ? '-' : '+', checks[i].name,
+                        checks[i].wrong ? "failed: " : "ok",
+                        checks[i].wrong ? checks[i].wrong : "");
+    }
+    http_add_header(c->x, "X-Content-Type-Options", "nosniff");
+    if (!seen)
+        http_reply_text(c->x, 404, "404 page not found\n");
+    else if (bad)
+        http_reply_text(c->x, 500, "%s%s check failed\n", text.data, endpoint);
+    else if (http_query(c->x, "verbose") && !*only)
+        http_reply_text(c->x, 200, "%s%s check passed\n", text.data, endpoint);
+    else
+        http_reply_text(c->x, 200, "ok");
+}
+
+static bool health(struct api_call *c, const char *path)
+{
+    static const char *const endpoints[] = {"healthz", "livez", "readyz"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(endpoints); i++) {
+        size_t n = strlen(endpoints[i]);
+        if (strncmp(path, endpoints[i], n) != 0 || (path[n] && path[n] != '/'))
+            continue;
+        reply_checks(c, endpoints[i], path[n] ? path + n + 1 : "");
+        return true;
+    }
+    return false;
+}
+
+// --- /metrics ---
+
+static void family(struct gs_buf *out, const char *name, const char *type, const char *help)
+{
+    gs_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void add_label(struct gs_buf *out, const char *value)
+{
+    for (const char *p = value; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            gs_buf_add_char(out, '\\');
+        if (*p == '\n')
+            gs_buf_add_str(out, "\\n");
+        else
+            gs_buf_add_char(out, *p);
+    }
+}
+
+static void add_source(const struct api *a, struct gs_buf *out)
+{
+    struct source_stats s = {0};
+    if (!a->w.source)
+        return;
+    source_stats(a->w.source, &s);
+    family(out, "gpuscale_adapter_source_queries_total", "counter",
+           "Questions sent to the source.");
+    gs_buf_addf(out, "gpuscale_adapter_source_queries_total %llu\n", (unsigned long long)s.queries);
+    family(out, "gpuscale_adapter_source_failures_total", "counter",
+           "Those without a good answer.");
+    gs_buf_addf(out, "gpuscale_adapter_source_failures_total %llu\n",
+                (unsigned long long)s.failures);
+    family(out, "gpuscale_adapter_source_shared_total", "counter",
+           "Requests that were answered by an answer to another one.");
+    gs_buf_addf(out, "gpuscale_adapter_source_shared_total %llu\n", (unsigned long long)s.shared);
+    family(out, "gpuscale_adapter_source_seconds_total", "counter", "Time waited for answers.");
+    gs_buf_addf(out, "gpuscale_adapter_source_seconds_total %.6f\n", s.seconds);
+    family(out, "gpuscale_adapter_source_last_answer_timestamp_seconds", "gauge",
+           "When the last good answer came; 0: never.");
+    gs_buf_addf(out, "gpuscale_adapter_source_last_answer_timestamp_seconds %.3f\n",
+                (double)s.last_ok_ms / 1000);
+}
+
+static void add_rules(const struct api *a, struct gs_buf *out)
+{
+    struct registry_rule_state s;
+    size_t n = a->w.registry ? registry_rules(a->w.registry) : 0;
+    if (!n)
+        return;
+    family(out, "gpuscale_adapter_rule_up", "gauge",
+           "1: the rule's series were found in the last round; 0: the question failed.");
+    for (size_t i = 0; i < n; i++) {
+        registry_rule(a->w.registry, i, &s);
+        gs_buf_add_str(out, "gpuscale_adapter_rule_up{rule=\"");
+        add_label(out, s.rule->place);
+        gs_buf_addf(out, "\"} %d\n", s.last_ok_ms && !s.error);
+    }
+    family(out, "gpuscale_adapter_rule_metrics", "gauge", "Metrics that a rule serves.");
+    for (size_t i = 0; i < n; i++) {
+        registry_rule(a->w.registry, i, &s);
+        gs_buf_add_str(out, "gpuscale_adapter_rule_metrics{rule=\"");
+        add_label(out, s.rule->place);
+        gs_buf_addf(out, "\"} %zu\n", s.metrics);
+    }
+}
+
+static void add_auth(const struct api *a, struct gs_buf *out)
+{
+    struct auth_stats s = {0};
+    auth_stats(a->o.auth, &s);
+    family(out, "gpuscale_adapter_reviews_total", "counter", "Questions to the cluster.");
+    gs_buf_addf(out, "gpuscale_adapter_reviews_total{kind=\"TokenReview\"} %llu\n",
+                (unsigned long long)s.token_reviews);
+    gs_buf_addf(out, "gpuscale_adapter_reviews_total{kind=\"SubjectAccessReview\"} %llu\n",
+                (unsigned long long)s.access_reviews);
+    family(out, "gpuscale_adapter_refused_total", "counter", "Requests that were refused.");
+    gs_buf_addf(out, "gpuscale_adapter_refused_total{code=\"401\"} %llu\n",
+                (unsigned long long)s.unauthenticated);
+    gs_buf_addf(out, "gpuscale_adapter_refused_total{code=\"403\"} %llu\n",
+                (unsigned long long)s.forbidden);
+}
+
+static void reply_metrics(struct api_call *c)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    family(&out, "gpuscale_adapter_requests_total", "counter", "Requests that were answered.");
+    gs_buf_addf(&out, "gpuscale_adapter_requests_total %llu\n",
+                (unsigned long long)c->a->counts.answered);
+    add_source(c->a, &out);
+    add_rules(c->a, &out);
+    add_auth(c->a, &out);
+    if (c->a->o.more_metrics)
+        c->a->o.more_metrics(c->a->o.arg, &out);
+    http_reply(c->x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
+}
+
+// ---
+
+static void reply_version(struct api_call *c)
+{
+    GS_AUTO_JSON json_t *body =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "major", "1", "minor", "0",
+                  "gitVersion", "v" GPUSCALE_VERSION "+gpuscale", "gitCommit", "", "gitTreeState",
+                  "", "buildDate", "", "goVersion", "", "compiler", "", "platform", "");
+    kube_reply_json(c->x, 200, body);
+}
+
+static void reply_index(struct api_call *c)
+{
+    static const char *const paths[] = {"/apis",       "/healthz",    "/livez",  "/metrics",
+                                        "/openapi/v2", "/openapi/v3", "/readyz", "/version"};
+    GS_AUTO_JSON json_t *list = json_array();
+    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
+        json_array_append_new(list, json_string(paths[i]));
+    GS_AUTO_JSON json_t *body = json_pack("{s:O}", "paths", list);
+    kube_reply_json(c->x, 200, body);
+}
+
+bool api_health(struct api_call *c)
+{
+    const char *path = http_path(c->x);
+    if (*path == '/' && health(c, path + 1))
+        return true;
+    if (gs_streq(path, "/metrics"))
+        reply_metrics(c);
+    else if (gs_streq(path, "/version") || gs_streq(path, "/version/"))
+        reply_version(c);
+    else if (gs_streq(path, "/"))
+        reply_index(c);
+    else
+        return false;
+    return true;
+}

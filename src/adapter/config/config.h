@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adapter's configuration in the forms that its users have: the file itself (rules,
+// externalRules, resourceRules), the values of the Helm chart, a ConfigMap that holds either.
+// https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
+// Unknown and duplicate keys are errors, with file:line:column.
+#pragma once
+
+#include "adapter/config/regex.h"
+#include "base/arena.h"
+#include "engine/rules/template.h"
+
+#include <stdint.h>
+
+struct adapter_filter {
+    bool negate; // isNot
+    const char *text;
+    struct adapter_regex *regex;
+};
+
+struct adapter_override {
+    const char *label;
+    const char *group, *resource; // as written
+    const char *place;
+};
+
+// How labels and resources belong to each other.
+struct adapter_resources {
+    const char *template_text; // NULL: none
+    struct rule_template *label_template;
+    struct adapter_regex *label_pattern; // of the template, with groups "group" and "resource"
+    struct adapter_override *overrides;
+    size_t n_overrides;
+    bool namespaced; // external rules only; default true
+};
+
+struct adapter_rule {
+    const char *place; // "rules.yaml:3:5"
+    bool external;
+    const char *series_query;
+    struct adapter_filter *filters;
+    size_t n_filters;
+    struct adapter_resources resources;
+    struct adapter_regex *matches;
+    const char *matches_text; // "" : none
+    const char *as;           // expansion; the default is filled in
+    const char *query_text;
+    struct rule_template *query;
+};
+
+struct adapter_resource_rule {
+    const char *container_text, *node_text;
+    struct rule_template *container_query, *node_query;
+    struct adapter_resources resources;
+    const char *container_label;
+};
+
+struct adapter_resource_rules {
+    bool present;
+    struct adapter_resource_rule cpu, memory;
+    int64_t window_ns;
+};
+
+struct adapter_config {
+    struct gs_arena arena;
+    struct adapter_rule *rules; // custom, then external
+    size_t n_rules, n_custom;
+    struct adapter_resource_rules resource;
+    const char *prometheus_url;  // of Helm values; NULL: none
+    const char *relist_interval; // of Helm values; NULL: none
+    bool helm;
+    struct adapter_regex **regexes; // private, with the next one: what _free frees
+    size_t n_regexes, regexes_cap;
+    struct rule_template **templates;
+    size_t n_templates, templates_cap;
+};
+
+struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
+                                      struct adapter_config **ret);
+struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret);
+void adapter_config_free(struct adapter_config *c);
+GS_DEFINE_CLEANUP(struct adapter_config *, adapter_config_free)
+
+// The chart's default rules, as the YAML of a configuration.
+const char *adapter_config_defaults(void);
+
+// --- what rules say ---
+
+// The API name of a series. False: filtered out, with the first filter that said no in *ret_filter
+// (NULL: name.matches did).
+bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, struct gs_buf *out,
+                       const struct adapter_filter **ret_filter);
+// The resource that a label names: group "" when the template has none. Views into label or the
+// configuration. False: none.
+bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice label,
+                            struct gs_slice *ret_group, struct gs_slice *ret_resource);
+
+struct adapter_query_data {
+    struct gs_slice series, matchers, group_by;
+    const struct metrics_label *values; // LabelValuesByName, sorted by name
+    size_t n_values;
+    const struct gs_slice *group_by_list;
+    size_t n_group_by;
+};
+struct gs_error *adapter_query_expand(const struct rule_template *t,
+                                      const struct adapter_query_data *d, struct gs_buf *out);
+// <<.Resource>> and <<.Group>> filled in.
+struct gs_error *adapter_label_expand(const struct rule_template *t, struct gs_slice group,
+                                      struct gs_slice resource, struct gs_buf *out);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms of a configuration, told apart by their keys:
+//  - the adapter's own file: rules (a list), externalRules, resourceRules;
+//  - Helm values: prometheus.url/port/path, rules (a mapping) with default, custom, external,
+//    resource, existing; what else the chart has concerns its objects, not the rules. Also below
+//    the key prometheus-adapter, as a chart of charts has them;
+//  - manifests: each ConfigMap's entries, of which config.yaml is what the chart mounts.
+#include "adapter/config/config_private.h"
+
+#include "base/mem.h"
+#include "base/option.h"
+
+static const char *const map_keys[] = {"config.yaml", "config.yml", "values.yaml"};
+
+static bool is_config_map(const json_t *doc)
+{
+    return gs_streq(gs_json_str(doc, "kind", NULL), "ConfigMap");
+}
+
+static bool is_manifest(const json_t *doc)
+{
+    return json_object_get(doc, "kind") && json_object_get(doc, "apiVersion");
+}
+
+static bool is_helm(const json_t *doc)
+{
+    return json_object_get(doc, "prometheus") || json_is_object(json_object_get(doc, "rules"));
+}
+
+static const json_t *nested_values(const json_t *doc)
+{
+    const json_t *inner = json_object_get(doc, "prometheus-adapter");
+    return inner && is_helm(inner) ? inner : NULL;
+}
+
+// --- Helm values ---
+
+struct helm_url {
+    const char *url, *port, *path;
+};
+
+static void read_helm_url(struct config_reader *r, const json_t *value, struct adapter_config *c)
+{
+    struct helm_url u = {0};
+    const json_t *url = json_object_get(value, "url"), *port = json_object_get(value, "port"),
+                 *path = json_object_get(value, "path");
+    u.url = url ? config_text(r, url) : "http://prometheus.default.svc";
+    u.port = port ? config_text(r, port) : "9090";
+    u.path = path ? config_text(r, path) : "";
+    bool no_port = !*u.port || gs_streq(u.port, "0");
+    c->prometheus_url =
+        config_format(r, "%s%s%s%s", u.url, no_port ? "" : ":", no_port ? "" : u.port, u.path);
+}
+
+static struct gs_error *add_defaults(struct adapter_config *c)
+{
+    return adapter_read_form(gs_slice_of(adapter_config_defaults()), "(default rules)", 0, c);
+}
+
+static void read_helm_rules(struct config_reader *r, const json_t *rules, struct adapter_config *c)
+{
+    const char *key;
+    json_t *value;
+    const json_t *existing = json_object_get(rules, "existing");
+    json_object_foreach ((json_t *)rules, key, value) {
+        static const char *const known[] = {"default", "custom", "external", "resource",
+                                            "existing"};
+        bool found = false;
+        for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
+            found = found || gs_streq(key, known[i]);
+        const char *near = gs_suggest(key, known, GS_ARRAY_LEN(known));
+        if (!found)
+            config_fail(r, value, "unknown field \"%s\" in the chart's rules%s%s%s", key,
+                        near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    const char *name = existing ? config_text(r, existing) : "";
+    if (*name) {
+        config_fail(r, existing,
+                    "the rules are in the ConfigMap %s: pass that one (kubectl get configmap %s -o "
+                    "yaml)",
+                    name, name);
+        return;
+    }
+    const json_t *wanted = json_object_get(rules, "default");
+    const char *text = wanted ? config_text(r, wanted) : "true";
+    if (!gs_streq(text, "false") && !r->err)
+        r->err = add_defaults(c);
+    adapter_read_rules(r, json_object_get(rules, "custom"), false);
+    adapter_read_rules(r, json_object_get(rules, "external"), true);
+    // The chart's own default is {}: no resource rules.
+    const json_t *resource = json_object_get(rules, "resource");
+    if (json_object_size(resource))
+        adapter_read_resource_rules(r, resource);
+}
+
+static void read_helm(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+{
+    c->helm = true;
+    read_helm_url(r, json_object_get(doc, "prometheus"), c);
+    const json_t *interval = json_object_get(doc, "metricsRelistInterval");
+    c->relist_interval = interval ? config_text(r, interval) : "1m";
+    read_helm_rules(r, json_object_get(doc, "rules"), c);
+}
+
+// --- the adapter's own file ---
+
+static void read_own_rules(struct config_reader *r, const json_t *value, void *out)
+{
+    adapter_read_rules(r, value, false);
+}
+
+static void read_external_rules(struct config_reader *r, const json_t *value, void *out)
+{
+    adapter_read_rules(r, value, true);
+}
+
+static void read_resources_of(struct config_reader *r, const json_t *value, void *out)
+{
+    adapter_read_resource_rules(r, value);
+}
+
+static void read_own(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+{
+    static const struct config_field fields[] = {
+        {"rules", FIELD_READ, 0, read_own_rules},
+        {"externalRules", FIELD_READ, 0, read_external_rules},
+        {"resourceRules", FIELD_READ, 0, read_resources_of},
+        {0},
+    };
+    config_read(r, doc, fields, "the configuration", c);
+}
+
+// --- ConfigMaps ---
+
+// Only the entries that are configurations by name, or the only entry there is.
+static void read_config_map(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+{
+    const json_t *data = json_object_get(doc, "data");
+    const json_t *found = NULL;
+    for (size_t i = 0; i < GS_ARRAY_LEN(map_keys) && !found; i++)
+        found = json_object_get(data, map_keys[i]);
+    if (!found && json_object_size(data) == 1)
+        found = json_object_iter_value(json_object_iter((json_t *)(uintptr_t)data));
+    if (!json_is_string(found)) {
+        config_fail(r, doc, "the ConfigMap %s has no config.yaml",
+                    gs_json_str(doc, "metadata", "name", NULL));
+        return;
+    }
+    struct gs_yaml_mark m = gs_yaml_mark_of(r->marks, found);
+    if (!r->err)
+        r->err =
+            adapter_read_form(gs_slice_make(json_string_value(found), json_string_length(found)),
+                              r->name, m.line ? r->first_line + m.line - 1 : 0, c);
+}
+
+// ---
+
+static void read_doc(struct adapter_reader *r, const json_t *doc)
+{
+    struct config_reader *base = &r->base;
+    const json_t *nested = json_is_object(doc) ? nested_values(doc) : NULL;
+    if (json_is_object(doc) && is_manifest(doc)) {
+        if (is_config_map(doc))
+            read_config_map(base, doc, r->out);
+    } else if (nested) {
+        read_helm(base, nested, r->out);
+    } else if (json_is_object(doc) && is_helm(doc)) {
+        read_helm(base, doc, r->out);
+    } else {
+        read_own(base, doc, r->out);
+    }
+}
+
+struct gs_error *adapter_read_form(struct gs_slice text, const char *name, int first_line,
+                                   struct adapter_config *c)
+{
+    struct gs_yaml_docs docs = {0};
+    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
+    struct gs_error *err = gs_yaml_parse_texts(text, name, &docs, &marks);
+    if (err)
+        return first_line
+                   ? gs_error_wrap(err, "inside the ConfigMap that begins at line %d", first_line)
+                   : err;
+    const char *kept = gs_arena_strndup(&c->arena, name, strlen(name));
+    struct adapter_reader r = {
+        .base = {.name = kept, .marks = marks, .first_line = first_line, .arena = &c->arena},
+        .out = c,
+    };
+    for (size_t i = 0; i < docs.len && !r.base.err; i++)
+        read_doc(&r, docs.items[i].value);
+    gs_yaml_docs_finish(&docs);
+    free(r.base.ignored);
+    return r.base.err;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters, names and templates of a rule.
+#include "adapter/config/config.h"
+
+#include "base/mem.h"
+
+bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, struct gs_buf *out,
+                       const struct adapter_filter **ret_filter)
+{
+    for (size_t i = 0; i < r->n_filters; i++)
+        if (adapter_regex_matches(r->filters[i].regex, series) == r->filters[i].negate) {
+            *ret_filter = &r->filters[i];
+            return false;
+        }
+    *ret_filter = NULL;
+    return adapter_regex_expand(r->matches, series, r->as, out);
+}
+
+bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice label,
+                            struct gs_slice *ret_group, struct gs_slice *ret_resource)
+{
+    for (size_t i = 0; i < r->n_overrides; i++)
+        if (gs_slice_eq_str(label, r->overrides[i].label)) {
+            *ret_group = gs_slice_of(r->overrides[i].group);
+            *ret_resource = gs_slice_of(r->overrides[i].resource);
+            return true;
+        }
+    if (!r->label_pattern ||
+        !adapter_regex_group(r->label_pattern, label, "resource", ret_resource))
+        return false;
+    if (!adapter_regex_group(r->label_pattern, label, "group", ret_group))
+        *ret_group = GS_SLICE("");
+    return true;
+}
+
+static struct gs_error *expand(const struct rule_template *t,
+                               const struct rule_template_field *fields, size_t n,
+                               struct gs_buf *out)
+{
+    const struct rule_template_data data = {.fields = fields, .n_fields = n};
+    return rule_template_expand(t, &data, out);
+}
+
+struct gs_error *adapter_query_expand(const struct rule_template *t,
+                                      const struct adapter_query_data *d, struct gs_buf *out)
+{
+    const struct rule_template_field fields[] = {
+        {.name = "Series", .kind = RULE_FIELD_TEXT, .text = d->series},
+        {.name = "LabelMatchers", .kind = RULE_FIELD_TEXT, .text = d->matchers},
+        {.name = "LabelValuesByName", .kind = RULE_FIELD_MAP, .map = d->values, .n = d->n_values},
+        {.name = "GroupBy", .kind = RULE_FIELD_TEXT, .text = d->group_by},
+        {.name = "GroupBySlice",
+         .kind = RULE_FIELD_LIST,
+         .list = d->group_by_list,
+         .n = d->n_group_by},
+    };
+    return expand(t, fields, GS_ARRAY_LEN(fields), out);
+}
+
+struct gs_error *adapter_label_expand(const struct rule_template *t, struct gs_slice group,
+                                      struct gs_slice resource, struct gs_buf *out)
+{
+    const struct rule_template_field fields[] = {
+        {.name = "Group", .kind = RULE_FIELD_TEXT, .text = group},
+        {.name = "Resource", .kind = RULE_FIELD_TEXT, .text = resource},
+    };
+    return expand(t, fields, GS_ARRAY_LEN(fields), out);
+}

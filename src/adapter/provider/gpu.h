@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU metrics without rules of the user's: the exporters' series for pods, namespaces and nodes;
+// for what owns pods (Deployments, Services …) the average of their pods, or by suffix _MAX, _MIN.
+#pragma once
+
+#include "base/slice.h"
+
+#include <stddef.h>
+
+const char *gpu_rules(void); // YAML of a configuration
+
+enum gpu_fold { GPU_AVERAGE, GPU_MAX, GPU_MIN };
+// "X_MAX" is X folded by the maximum; without a known suffix the whole, by the average.
+struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold);
+double gpu_fold_values(enum gpu_fold fold, double so_far, double v, size_t n);
+
+// Resources whose spec.selector picks pods: "deployments" of "apps". NULL behind the last.
+struct gpu_owner {
+    const char *group, *resource;
+    int match_labels; // 1: spec.selector is a LabelSelector; 0: a map
+};
+const struct gpu_owner *gpu_owner_nth(size_t i);

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/mapper.h"
+
+#include "base/arena.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "codec/json.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+enum { MAX_GROUPS = 1000, MAX_RESOURCES = 20000 };
+
+struct table {
+    struct gs_arena arena;
+    struct mapped *items;
+    size_t n, cap;
+};
+
+struct load;
+struct mapper {
+    struct table now;
+    struct load *load; // under way
+};
+
+struct part {
+    struct load *load;
+    char *path, *group, *version;
+    struct kube_request *rq;
+    json_t *body;
+    bool failed;
+};
+
+struct load {
+    struct mapper *mapper;
+    struct kube_client *kube;
+    struct kube_request *groups_rq;
+    struct part *parts;
+    size_t n, cap, waiting;
+    void (*cb)(void *arg, struct gs_error *err);
+    void *arg;
+};
+
+// --- the table ---
+
+static const char *keep(struct table *t, const char *s)
+{
+    return gs_arena_strndup(&t->arena, s, strlen(s));
+}
+
+static const char *keep_lower(struct table *t, const char *s)
+{
+    char *copy = gs_arena_strndup(&t->arena, s, strlen(s));
+    for (char *p = copy; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return copy;
+}
+
+static bool known(const struct table *t, const char *group, const char *resource)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->items[i].group, group) == 0 && strcmp(t->items[i].resource, resource) == 0)
+            return true;
+    return false;
+}
+
+// The first version of a resource that is added is the one that counts.
+static void add(struct table *t, const struct mapped *r)
+{
+    if (t->n == MAX_RESOURCES || strchr(r->resource, '/') || known(t, r->group, r->resource))
+        return;
+    gs_grow(&t->items, &t->cap, t->n, sizeof(*t->items));
+    t->items[t->n++] = (struct mapped){
+        .group = keep(t, r->group),
+        .version = keep(t, r->version),
+        .resource = keep_lower(t, r->resource),
+        .singular = keep_lower(t, r->singular && *r->singular ? r->singular : r->kind),
+        .kind = keep(t, r->kind),
+        .namespaced = r->namespaced,
+    };
+}
+
+static void table_finish(struct table *t)
+{
+    free(t->items);
+    gs_arena_finish(&t->arena);
+    *t = (struct table){0};
+}
+
+static void add_builtin(struct table *t)
+{
+    static const struct mapped list[] = {
+        {"", "v1", "pods", "pod", "Pod", true},
+        {"", "v1", "services", "service", "Service", true},
+        {"", "v1", "namespaces", "namespace", "Namespace", false},
+        {"", "v1", "nodes", "node", "Node", false},
+        {"", "v1", "configmaps", "configmap", "ConfigMap", true},
+        {"", "v1", "secrets", "secret", "Secret", true},
+        {"", "v1", "endpoints", "endpoints", "Endpoints", true},
+        {"", "v1", "events", "event", "Event", true},
+        {"", "v1", "persistentvolumes", "persistentvolume", "PersistentVolume", false},
+        {"", "v1", "persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim",
+         true},
+        {"", "v1", "replicationcontrollers", "replicationcontroller", "ReplicationController",
+         true},
+        {"", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", true},
+        {"apps", "v1", "deployments", "deployment", "Deployment", true},
+        {"apps", "v1", "replicasets", "replicaset", "ReplicaSet", true},
+        {"apps", "v1", "statefulsets", "statefulset", "StatefulSet", true},
+        {"apps", "v1", "daemonsets", "daemonset", "DaemonSet", true},
+        {"batch", "v1", "jobs", "job", "Job", true},
+        {"batch", "v1", "cronjobs", "cronjob", "CronJob", true},
+        {"networking.k8s.io", "v1", "ingresses", "ingress", "Ingress", true},
+        {"autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
+         "HorizontalPodAutoscaler", true},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(list); i++)
+        add(t, &list[i]);
+}
+
+struct mapper *mapper_new(void)
+{
+    struct mapper *m = gs_alloc(sizeof(*m));
+    add_builtin(&m->now);
+    return m;
+}
+
+// --- finding ---
+
+static bool same_name(const struct mapped *r, const char *lower)
+{
+    return strcmp(r->resource, lower) == 0 || strcmp(r->singular, lower) == 0;
+}
+
+const struct mapped *mapper_find(const struct mapper *m, struct gs_slice group,
+                                 struct gs_slice resource)
+{
+    char name[256];
+    if (!resource.len || resource.len >= sizeof(name))
+        return NULL;
+    for (size_t i = 0; i < resource.len; i++)
+        name[i] = (char)tolower((unsigned char)resource.data[i]);
+    name[resource.len] = '\0';
+    const struct mapped *beginning = NULL;
+    for (size_t i = 0; i < m->now.n; i++) {
+        const struct mapped *r = &m->now.items[i];
+        if (!same_name(r, name))
+            continue;
+        if (!group.len || gs_slice_eq_str(group, r->group))
+            return r;
+        if (!beginning && strlen(r->group) > group.len &&
+            strncasecmp(r->group, group.data, group.len) == 0)
+            beginning = r;
+    }
+    return beginning;
+}
+
+const struct mapped *mapper_find_text(const struct mapper *m, const char *text)
+{
+    size_t n = strcspn(text, ".");
+    return mapper_find(m, gs_slice_of(text[n] ? text + n + 1 : ""), gs_slice_make(text, n));
+}
+
+bool mapper_is_root(const struct mapped *r)
+{
+    static const char *const roots[] = {"namespaces", "nodes", "persistentvolumes"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(roots); i++)
+        if (!*r->group && gs_streq(r->resource, roots[i]))
+            return true;
+    return false;
+}
+
+// --- the cluster's ---
+
+static void load_free(struct load *l)
+{
+    kube_request_cancel(l->groups_rq);
+    for (size_t i = 0; i < l->n; i++) {
+        kube_request_cancel(l->parts[i].rq);
+        json_decref(l->parts[i].body);
+        free(l->parts[i].path);
+        free(l->parts[i].group);
+        free(l->parts[i].version);
+    }
+    free(l->parts);
+    free(l);
+}
+
+void mapper_free(struct mapper *m)
+{
+    if (!m)
+        return;
+    if (m->load)
+        load_free(m->load);
+    table_finish(&m->now);
+    free(m);
+}
+
+static void add_list(struct table *t, const struct part *p)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach (json_object_get(p->body, "resources"), i, r) {
+        struct mapped row = {
+            .group = p->group,
+            .version = p->version,
+            .resource = gs_json_str(r, "name", NULL),
+            .singular = gs_json_str(r, "singularName", NULL),
+            .kind = gs_json_str(r, "kind", NULL),
+            .namespaced = gs_json_bool(r, false, "namespaced", NULL),
+        };
+        if (row.resource && row.kind)
+            add(t, &row);
+    }
+}
+
+static void finish(struct load *l, struct gs_error *err)
+{
+    struct mapper *m = l->mapper;
+    m->load = NULL;
+    if (!err) {
+        struct table fresh = {0};
+        for (size_t i = 0; i < l->n; i++)
+            add_list(&fresh, &l->parts[i]);
+        // A group that did not answer keeps its resources.
+        for (size_t i = 0; i < m->now.n; i++)
+            for (size_t k = 0; k < l->n; k++)
+                if (l->parts[k].failed && gs_streq(l->parts[k].group, m->now.items[i].group))
+                    add(&fresh, &m->now.items[i]);
+        table_finish(&m->now);
+        m->now = fresh;
+    }
+    void (*cb)(void *, struct gs_error *) = l->cb;
+    void *arg = l->arg;
+    load_free(l);
+    cb(arg, err);
+}
+
+static void on_part(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct part *p = arg;
+    struct load *l = p->load;
+    p->rq = NULL;
+    p->failed = err != NULL;
+    gs_error_free(err);
+    if (!p->failed)
+        p->body = json_incref(body);
+    if (--l->waiting == 0)
+        finish(l, NULL);
+}
+
+static void add_part(struct load *l, const char *group, const char *version)
+{
+    if (l->n == MAX_GROUPS)
+        return;
+    gs_grow(&l->parts, &l->cap, l->n, sizeof(*l->parts));
+    l->parts[l->n++] = (struct part){
+        .load = l,
+        .path = *group ? gs_format("/apis/%s/%s", group, version) : gs_format("/api/%s", version),
+        .group = gs_strdup(group),
+        .version = gs_strdup(version),
+    };
+}
+
+static void add_group(struct load *l, const json_t *group)
+{
+    const char *name = gs_json_str(group, "name", NULL);
+    const char *preferred = gs_json_str(group, "preferredVersion", "version", NULL);
+    size_t i;
+    json_t *v;
+    // The metrics APIs have pods and nodes, too, and are often our own.
+    if (!name || gs_ends(name, "metrics.k8s.io"))
+        return;
+    if (preferred)
+        add_part(l, name, preferred);
+    json_array_foreach (json_object_get(group, "versions"), i, v) {
+        const char *version = gs_json_str(v, "version", NULL);
+        if (version && !gs_streq(version, preferred))
+            add_part(l, name, version);
+    }
+}
+
+static void on_groups(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct load *l = arg;
+    size_t i;
+    json_t *group;
+    l->groups_rq = NULL;
+    if (err) {
+        finish(l, gs_error_wrap(err, "the cluster's list of API groups"));
+        return;
+    }
+    add_part(l, "", "v1");
+    json_array_foreach (json_object_get(body, "groups"), i, group)
+        add_group(l, group);
+    l->waiting = l->n;
+    for (i = 0; i < l->n; i++)
+        l->parts[i].rq = kube_raw_get(l->kube, l->parts[i].path, on_part, &l->parts[i]);
+}
+
+void mapper_load(struct mapper *m, struct kube_client *kube,
+                 void (*cb)(void *arg, struct gs_error *err), void *arg)
+{
+    if (m->load)
+        load_free(m->load);
+    struct load *l = gs_alloc(sizeof(*l));
+    l->mapper = m;
+    l->kube = kube;
+    l->cb = cb;
+    l->arg = arg;
+    m->load = l;
+    l->groups_rq = kube_raw_get(kube, "/apis", on_groups, l);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PromQL of one request, from a rule's template.
+#pragma once
+
+#include "adapter/config/config.h"
+#include "adapter/provider/mapper.h"
+#include "kube/selector.h"
+
+// The label that names objects of a resource. False: the rule has none for it.
+bool query_label_for(const struct adapter_resources *r, const struct mapper *m,
+                     const struct mapped *resource, struct gs_buf *out);
+
+struct query_request {
+    const struct mapper *mapper;
+    const struct adapter_resources *resources;
+    const struct rule_template *template_;
+    struct gs_slice series;
+    const char *ns;                // NULL: no namespace
+    const struct mapped *resource; // NULL: external
+    const char *const *names;      // of objects
+    size_t n_names;
+    const char *extra_group_by;           // container label; NULL: none
+    const struct kube_selector *selector; // of series; NULL: all
+};
+// label: of the objects; may be NULL for external ones. GS_EINVAL: why it cannot be asked.
+struct gs_error *query_build(const struct query_request *q, struct gs_buf *ret_query,
+                             struct gs_buf *ret_label);

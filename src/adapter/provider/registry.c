@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/registry.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { MAX_METRICS = 500000 };
+
+// One question; rules with the same seriesQuery share it.
+struct question {
+    struct registry *registry;
+    const char *selector;
+    struct source_op *op;
+    struct source_shapes *shapes; // last good
+    struct source_shapes *fresh;  // of this round, taken over at its end
+    char *error;
+    int64_t last_ok_ms;
+};
+
+struct table {
+    struct gs_arena arena;
+    struct registry_metric *items;
+    size_t n, cap;
+    struct gs_hmap *index; // key -> position + 1
+};
+
+struct registry {
+    struct registry_options o;
+    struct question *questions;
+    size_t n_questions, waiting;
+    size_t *question_of; // of each rule
+    size_t *served;      // metrics of each rule
+    struct table custom, external;
+    uv_timer_t *timer;
+    int64_t rounds;
+};
+
+// --- the tables ---
+
+static void table_reset(struct table *t)
+{
+    free(t->items);
+    gs_arena_finish(&t->arena);
+    gs_hmap_free(t->index);
+    *t = (struct table){.index = gs_hmap_new(NULL)};
+}
+
+static void make_key(struct gs_buf *key, const char *group, const char *resource, bool namespaced,
+                     struct gs_slice metric)
+{
+    gs_buf_clear(key);
+    gs_buf_addf(key, "%s/%s/%c/", group, resource, namespaced ? 'n' : 'r');
+    gs_buf_add_slice(key, metric);
+}
+
+static void put(struct table *t, struct gs_buf *key, const struct registry_metric *m)
+{
+    size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
+    if (at) { // the later wins
+        struct registry_metric *old = &t->items[at - 1];
+        if (old->rule == m->rule && old->order > m->order)
+            return;
+        struct gs_slice name = old->name;
+        *old = *m;
+        old->name = name;
+        return;
+    }
+    if (t->n == MAX_METRICS)
+        return;
+    gs_grow(&t->items, &t->cap, t->n, sizeof(*t->items));
+    t->items[t->n] = *m;
+    const char *copy = gs_arena_strndup(&t->arena, m->name.data, m->name.len);
+    t->items[t->n].name = gs_slice_make(copy, m->name.len);
+    gs_hmap_put(t->index, gs_buf_slice(key), (void *)(uintptr_t)++t->n);
+}
+
+static const char *keep(struct table *t, const char *s)
+{
+    return gs_arena_strndup(&t->arena, s, strlen(s));
+}
+
+static void add_for_labels(struct registry *r, const struct adapter_rule *rule,
+                           const struct source_shape *s, struct gs_slice name, struct gs_buf *key)
+{
+    struct table *t = &r->custom;
+    for (size_t i = 0; i < s->n_labels; i++) {
+        struct gs_slice group, resource;
+        if (!adapter_label_resource(&rule->resources, s->labels[i], &group, &resource))
+            continue;
+        const struct mapped *m = mapper_find(r->o.mapper, group, resource);
+        if (!m)
+            continue;
+        bool namespaced = !mapper_is_root(m);
+        make_key(key, m->group, m->resource, namespaced, name);
+        struct registry_metric row = {.rule = rule,
+                                      .series = s->name,
+                                      .group = keep(t, m->group),
+                                      .resource = keep(t, m->resource),
+                                      .namespaced = namespaced,
+                                      .name = name,
+                                      .order = s->last_seen};
+        put(t, key, &row);
+    }
+}
+
+static void add_shape(struct registry *r, const struct adapter_rule *rule,
+                      const struct source_shape *s, struct gs_buf *name, struct gs_buf *key)
+{
+    const struct adapter_filter *filter;
+    gs_buf_clear(name);
+    if (!adapter_rule_name(rule, s->name, name, &filter))
+        return;
+    if (!rule->external) {
+        add_for_labels(r, rule, s, gs_buf_slice(name), key);
+        return;
+    }
+    make_key(key, "", "", true, gs_buf_slice(name));
+    struct registry_metric row = {.rule = rule,
+                                  .series = s->name,
+                                  .namespaced = true,
+                                  .name = gs_buf_slice(name),
+                                  .order = s->last_seen};
+    put(&r->external, key, &row);
+}
+
+static int compare_slices(struct gs_slice a, struct gs_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_metrics(const void *a, const void *b)
+{
+    const struct registry_metric *x = a, *y = b;
+    int c = x->resource ? strcmp(x->resource, y->resource) : 0;
+    c = c || !x->group ? c : strcmp(x->group, y->group);
+    return c ? c : compare_slices(x->name, y->name);
+}
+
+static void sort_table(struct table *t, struct gs_buf *key)
+{
+    if (t->n > 1)
+        qsort(t->items, t->n, sizeof(*t->items), compare_metrics);
+    gs_hmap_clear(t->index);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct registry_metric *m = &t->items[i];
+        make_key(key, m->group ? m->group : "", m->resource ? m->resource : "", m->namespaced,
+                 m->name);
+        gs_hmap_put(t->index, gs_buf_slice(key), (void *)(uintptr_t)(i + 1));
+    }
+}
+
+static size_t rule_index(const struct registry *r, const struct adapter_rule *rule)
+{
+    return (size_t)(rule - r->o.config->rules);
+}
+
+static void count_served(struct registry *r, const struct table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        r->served[rule_index(r, t->items[i].rule)]++;
+}
+
+void registry_rebuild(struct registry *r)
+{
+    const struct adapter_config *c = r->o.config;
+    GS_AUTO_BUF struct gs_buf name = {0}, key = {0};
+    table_reset(&r->custom);
+    table_reset(&r->external);
+    for (size_t i = 0; i < c->n_rules; i++) {
+        const struct source_shapes *s = r->questions[r->question_of[i]].shapes;
+        for (size_t k = 0; s && k < s->n; k++)
+            add_shape(r, &c->rules[i], &s->items[k], &name, &key);
+    }
+    sort_table(&r->custom, &key);
+    sort_table(&r->external, &key);
+    if (c->n_rules)
+        memset(r->served, 0, c->n_rules * sizeof(*r->served));
+    count_served(r, &r->custom);
+    count_served(r, &r->external);
+}
+
+// --- asking ---
+
+static void on_timer(uv_timer_t *t)
+{
+    registry_relist(t->data);
+}
+
+static void take_fresh(struct registry *r)
+{
+    struct source_shapes **old = gs_alloc_array(r->n_questions + 1, sizeof(struct source_shapes *));
+    for (size_t i = 0; i < r->n_questions; i++) {
+        struct question *q = &r->questions[i];
+        if (!q->fresh)
+            continue;
+        old[i] = q->shapes;
+        q->shapes = GS_TAKE(q->fresh);
+    }
+    registry_rebuild(r);
+    for (size_t i = 0; i < r->n_questions; i++)
+        source_shapes_free(old[i]);
+    free(old);
+}
+
+static void end_round(struct registry *r)
+{
+    r->rounds++;
+    take_fresh(r);
+    uv_timer_start(r->timer, on_timer, (uint64_t)r->o.relist_ms, 0);
+    if (r->o.on_round)
+        r->o.on_round(r->o.arg);
+}
+
+static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *err)
+{
+    struct question *q = arg;
+    struct registry *r = q->registry;
+    q->op = NULL;
+    bool new_error = err && !gs_streq(q->error, gs_error_message(err));
+    if (new_error)
+        gs_warn("adapter", "series %s: %s%s", q->selector, gs_error_message(err),
+                q->shapes ? "; what was found before stays" : "");
+    free(q->error);
+    q->error = err ? gs_strdup(gs_error_message(err)) : NULL;
+    gs_error_free(err);
+    if (!q->error) {
+        // The tables point into the old one until they are built again at the end of the round.
+        source_shapes_free(q->fresh);
+        q->fresh = shapes;
+        q->last_ok_ms = gs_unix_ms();
+    }
+    if (--r->waiting == 0)
+        end_round(r);
+}
+
+void registry_relist(struct registry *r)
+{
+    if (r->waiting)
+        return;
+    uv_timer_stop(r->timer);
+    int64_t age = r->o.max_age_ms ? r->o.max_age_ms : r->o.relist_ms;
+    r->waiting = r->n_questions;
+    for (size_t i = 0; i < r->n_questions; i++) {
+        struct question *q = &r->questions[i];
+        q->op = source_series(r->o.source, q->selector, gs_unix_ms() - age, on_shapes, q);
+    }
+    if (!r->n_questions)
+        r->rounds++;
+}
+
+// --- life ---
+
+static void make_questions(struct registry *r)
+{
+    const struct adapter_config *c = r->o.config;
+    r->questions = gs_alloc_array(c->n_rules + 1, sizeof(*r->questions));
+    r->question_of = gs_alloc_array(c->n_rules + 1, sizeof(*r->question_of));
+    r->served = gs_alloc_array(c->n_rules + 1, sizeof(*r->served));
+    for (size_t i = 0; i < c->n_rules; i++) {
+        size_t k = 0;
+        while (k < r->n_questions &&
+               strcmp(r->questions[k].selector, c->rules[i].series_query) != 0)
+            k++;
+        if (k == r->n_questions)
+            r->questions[r->n_questions++] =
+                (struct question){.registry = r, .selector = c->rules[i].series_query};
+        r->question_of[i] = k;
+    }
+}
+
+struct registry *registry_new(uv_loop_t *loop, const struct registry_options *o)
+{
+    struct registry *r = gs_alloc(sizeof(*r));
+    r->o = *o;
+    r->timer = gs_alloc(sizeof(*r->timer));
+    uv_timer_init(loop, r->timer);
+    r->timer->data = r;
+    make_questions(r);
+    table_reset(&r->custom);
+    table_reset(&r->external);
+    registry_relist(r);
+    return r;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+void registry_free(struct registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n_questions; i++) {
+        source_cancel(r->questions[i].op);
+        source_shapes_free(r->questions[i].shapes);
+        source_shapes_free(r->questions[i].fresh);
+        free(r->questions[i].error);
+    }
+    table_reset(&r->custom);
+    table_reset(&r->external);
+    gs_hmap_free(r->custom.index);
+    gs_hmap_free(r->external.index);
+    uv_close((uv_handle_t *)r->timer, timer_closed);
+    free(r->questions);
+    free(r->question_of);
+    free(r->served);
+    free(r);
+}
+
+// --- looking up ---
+
+static const struct registry_metric *find(const struct table *t, const char *group,
+                                          const char *resource, bool namespaced, const char *metric)
+{
+    GS_AUTO_BUF struct gs_buf key = {0};
+    make_key(&key, group, resource, namespaced, gs_slice_of(metric));
+    size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(&key));
+    return at ? &t->items[at - 1] : NULL;
+}
+
+const struct registry_metric *registry_find(const struct registry *r, const struct mapped *resource,
+                                            bool namespaced, const char *metric)
+{
+    return find(&r->custom, resource->group, resource->resource, namespaced, metric);
+}
+
+const struct registry_metric *registry_find_external(const struct registry *r, const char *metric)
+{
+    return find(&r->external, "", "", true, metric);
+}
+
+char *registry_resources_of(const struct registry *r, const char *metric)
+{
+    struct gs_buf out = {0};
+    for (size_t i = 0; i < r->custom.n; i++) {
+        const struct registry_metric *m = &r->custom.items[i];
+        if (!gs_slice_eq_str(m->name, metric))
+            continue;
+        gs_buf_addf(&out, "%s%s%s%s", out.len ? ", " : "", m->resource, *m->group ? "." : "",
+                    m->group);
+    }
+    return gs_buf_take(&out);
+}
+
+const struct registry_metric *registry_nth(const struct registry *r, bool external, size_t i)
+{
+    const struct table *t = external ? &r->external : &r->custom;
+    return i < t->n ? &t->items[i] : NULL;
+}
+
+size_t registry_rules(const struct registry *r)
+{
+    return r->o.config->n_rules;
+}
+
+void registry_rule(const struct registry *r, size_t i, struct registry_rule_state *ret)
+{
+    const struct question *q = &r->questions[r->question_of[i]];
+    *ret = (struct registry_rule_state){.rule = &r->o.config->rules[i],
+                                        .last_ok_ms = q->last_ok_ms,
+                                        .error = q->error,
+                                        .shapes = q->shapes,
+                                        .metrics = r->served[i]};
+}
+
+bool registry_complete(const struct registry *r)
+{
+    for (size_t i = 0; i < r->n_questions; i++)
+        if (!r->questions[i].last_ok_ms)
+            return false;
+    return true;
+}
+
+int64_t registry_rounds(const struct registry *r)
+{
+    return r->rounds;
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/source/answer.h"
+
+#include "base/buf.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/json_pull.h"
+
+enum {
+    MAX_LABELS = 512,     // of one series
+    MAX_SHOWN_TEXT = 300, // of what is not JSON, in an error
+};
+#define MAX_ARENA ((size_t)512 * 1024 * 1024)
+
+struct source_result *source_result_ref(struct source_result *r)
+{
+    r->refs++;
+    return r;
+}
+
+void source_result_unref(struct source_result *r)
+{
+    if (!r || --r->refs)
+        return;
+    gs_arena_finish(&r->arena);
+    free(r->text);
+    free(r);
+}
+
+void source_shapes_free(struct source_shapes *s)
+{
+    if (!s)
+        return;
+    gs_arena_finish(&s->arena);
+    free(s->items);
+    free(s);
+}
+
+// --- the envelope ---
+
+struct envelope {
+    struct gs_slice status, error, error_type, data; // data: raw
+};
+
+static bool read_envelope(struct gs_json_pull *j, struct gs_arena *a, struct envelope *ret)
+{
+    struct gs_slice key;
+    if (!gs_json_pull_object(j))
+        return false;
+    while (gs_json_pull_member(j, a, &key)) {
+        if (gs_slice_eq_str(key, "status"))
+            gs_json_pull_string(j, a, &ret->status);
+        else if (gs_slice_eq_str(key, "error"))
+            gs_json_pull_string(j, a, &ret->error);
+        else if (gs_slice_eq_str(key, "errorType"))
+            gs_json_pull_string(j, a, &ret->error_type);
+        else
+            gs_json_pull_skip(j, gs_slice_eq_str(key, "data") ? &ret->data : NULL);
+    }
+    return !j->bad && gs_json_pull_end(j);
+}
+
+static enum gs_code code_of(struct gs_slice type)
+{
+    return gs_slice_eq_str(type, "bad_data")      ? GS_EINVAL
+           : gs_slice_eq_str(type, "timeout")     ? GS_ETIMEOUT
+           : gs_slice_eq_str(type, "unavailable") ? GS_EUNAVAIL
+                                                  : GS_EIO;
+}
+
+// Statuses with which Prometheus sends its envelope; anything else comes from somebody in between.
+static bool has_envelope(int status)
+{
+    return status / 100 == 2 || status == 400 || status == 422 || status == 503;
+}
+
+static struct gs_error *no_envelope(int status, struct gs_slice body)
+{
+    body = gs_slice_trim(body);
+    if (body.len > MAX_SHOWN_TEXT)
+        body.len = MAX_SHOWN_TEXT;
+    enum gs_code code = status == 401 || status == 403                    ? GS_EPERM
+                        : status == 502 || status == 503 || status == 504 ? GS_EUNAVAIL
+                                                                          : GS_EPROTO;
+    return gs_error_new(code, "HTTP status %d%s" GS_SLICE_FMT, status, body.len ? ": " : "",
+                        GS_SLICE_ARG(body));
+}
+
+static struct gs_error *open_envelope(int status, struct gs_slice body, struct gs_arena *a,
+                                      struct gs_slice *ret_data)
+{
+    struct gs_json_pull j = gs_json_pull_of(body);
+    struct envelope e = {0};
+    if (!has_envelope(status))
+        return no_envelope(status, body);
+    if (!read_envelope(&j, a, &e))
+        return status / 100 == 2
+                   ? gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s at byte %zu", j.bad,
+                                  (size_t)(j.p - body.data))
+                   : no_envelope(status, body);
+    if (gs_slice_eq_str(e.status, "error"))
+        return gs_error_new(code_of(e.error_type), GS_SLICE_FMT ": " GS_SLICE_FMT,
+                            GS_SLICE_ARG(e.error_type), GS_SLICE_ARG(e.error));
+    if (!gs_slice_eq_str(e.status, "success") || !e.data.data)
+        return gs_error_new(GS_EPROTO, "not an answer of Prometheus: no status or no data");
+    *ret_data = e.data;
+    return NULL;
+}
+
+static struct gs_error *malformed(const struct gs_json_pull *j)
+{
+    return gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s",
+                        j->bad ? j->bad : "malformed");
+}
+
+// --- instant queries ---
+
+// [seconds, "value"]
+static bool read_point(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s)
+{
+    double seconds = 0;
+    struct gs_slice text;
+    if (!gs_json_pull_array(j) || !gs_json_pull_item(j) || !gs_json_pull_number(j, &seconds) ||
+        !gs_json_pull_item(j) || !gs_json_pull_string(j, a, &text) || gs_json_pull_item(j))
+        return false;
+    if (!(seconds > -1e12 && seconds < 1e12))
+        return false;
+    s->t_ms = (int64_t)(seconds * 1000 + (seconds < 0 ? -0.5 : 0.5));
+    struct gs_error *err = gs_parse_double(text, &s->value);
+    gs_error_free(err);
+    return !err;
+}
+
+static bool read_labels(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s)
+{
+    struct metrics_label list[MAX_LABELS];
+    size_t n = 0;
+    if (!gs_json_pull_object(j))
+        return false;
+    struct gs_slice key;
+    while (gs_json_pull_member(j, a, &key)) {
+        if (n == MAX_LABELS)
+            return false;
+        list[n].name = key;
+        if (!gs_json_pull_string(j, a, &list[n++].value))
+            return false;
+    }
+    struct metrics_label *copy = gs_arena_alloc(a, (n + 1) * sizeof(*copy));
+    if (j->bad || !copy)
+        return false;
+    if (n)
+        memcpy(copy, list, n * sizeof(*copy));
+    s->labels = copy;
+    s->n_labels = n;
+    return true;
+}
+
+// False in *ret_has: a native histogram, which has no one value.
+static bool read_sample(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s,
+                        bool *ret_has)
+{
+    struct gs_slice key;
+    *ret_has = false;
+    if (!gs_json_pull_object(j))
+        return false;
+    while (gs_json_pull_member(j, a, &key)) {
+        bool ok = true;
+        if (gs_slice_eq_str(key, "metric")) {
+            ok = read_labels(j, a, s);
+        } else if (gs_slice_eq_str(key, "value")) {
+            ok = read_point(j, a, s);
+            *ret_has = true;
+        } else {
+            gs_json_pull_skip(j, NULL);
+        }
+        if (!ok)
+            return false;
+    }
+    return !j->bad;
+}
+
+static bool read_vector(struct gs_json_pull *j, struct source_result *r)
+{
+    struct source_sample *items = NULL;
+    size_t n = 0, cap = 0;
+    bool ok = gs_json_pull_array(j), has;
+    while (ok && gs_json_pull_item(j)) {
+        gs_grow(&items, &cap, n, sizeof(*items));
+        items[n] = (struct source_sample){0};
+        ok = read_sample(j, &r->arena, &items[n], &has);
+        n += ok && has;
+    }
+    ok = ok && !j->bad;
+    struct source_sample *copy = gs_arena_alloc(&r->arena, (n + 1) * sizeof(*copy));
+    ok = ok && copy;
+    if (ok && n)
+        memcpy(copy, items, n * sizeof(*copy));
+    free(items);
+    r->samples = copy;
+    r->n = n;
+    return ok;
+}
+
+static bool read_scalar(struct gs_json_pull *j, struct source_result *r)
+{
+    struct source_sample *one = gs_arena_alloc(&r->arena, sizeof(*one));
+    r->samples = one;
+    r->n = 1;
+    return one && read_point(j, &r->arena, one);
+}
+
+static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
+{
+    struct gs_json_pull j = gs_json_pull_of(data);
+    struct gs_slice key, type = {0}, result = {0};
+    if (!gs_json_pull_object(&j))
+        return malformed(&j);
+    while (gs_json_pull_member(&j, &r->arena, &key)) {
+        if (gs_slice_eq_str(key, "resultType"))
+            gs_json_pull_string(&j, &r->arena, &type);
+        else
+            gs_json_pull_skip(&j, gs_slice_eq_str(key, "result") ? &result : NULL);
+    }
+    if (j.bad || !result.data)
+        return malformed(&j);
+    bool ok = true;
+    j = gs_json_pull_of(result);
+    if (gs_slice_eq_str(type, "vector")) {
+        r->type = SOURCE_VECTOR;
+        ok = read_vector(&j, r);
+    } else if (gs_slice_eq_str(type, "scalar")) {
+        r->type = SOURCE_SCALAR;
+        ok = read_scalar(&j, r);
+    } else if (gs_slice_eq_str(type, "matrix") || gs_slice_eq_str(type, "string")) {
+        r->type = gs_slice_eq_str(type, "matrix") ? SOURCE_MATRIX : SOURCE_STRING;
+    } else {
+        return gs_error_new(GS_EPROTO, "a result of the unknown type \"" GS_SLICE_FMT "\"",
+                            GS_SLICE_ARG(type));
+    }
+    return ok ? NULL : malformed(&j);
+}
+
+struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret)
+{
+    struct source_result *r = gs_alloc(sizeof(*r));
+    r->refs = 1;
+    r->arena.limit = MAX_ARENA;
+    r->text = gs_slice_dup(body);
+    struct gs_slice data;
+    struct gs_error *err =
+        open_envelope(status, gs_slice_make(r->text, body.len), &r->arena, &data);
+    if (!err)
+        err = read_data(data, r);
+    if (err)
+        source_result_unref(r);
+    else
+        *ret = r;
+    return err;
+}
+
+// --- series ---
+
+static int compare_slices(const void *a, const void *b)
+{
+    const struct gs_slice *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = n ? memcmp(x->data, y->data, n) : 0;
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static struct gs_slice keep(struct gs_arena *a, struct gs_slice s)
+{
+    const char *copy = gs_arena_strndup(a, s.data, s.len);
+    return gs_slice_make(copy, copy ? s.len : 0);
+}
+
+struct reader {
+    struct source_shapes *out;
+    struct gs_hmap *index; // name and label names -> position + 1
+    size_t cap;
+    struct gs_arena scratch; // of one series
+    struct gs_slice labels[MAX_LABELS];
+    size_t n_labels;
+    struct gs_slice name;
+    struct gs_buf key;
+};
+
+static bool read_series_labels(struct gs_json_pull *j, struct reader *r)
+{
+    struct gs_slice key;
+    r->n_labels = 0;
+    r->name = GS_SLICE("");
+    if (!gs_json_pull_object(j))
+        return false;
+    while (gs_json_pull_member(j, &r->scratch, &key)) {
+        if (gs_slice_eq_str(key, "__name__")) {
+            if (!gs_json_pull_string(j, &r->scratch, &r->name))
+                return false;
+            continue;
+        }
+        if (r->n_labels == MAX_LABELS)
+            return false;
+        r->labels[r->n_labels++] = key;
+        gs_json_pull_skip(j, NULL);
+    }
+    return !j->bad;
+}
+
+static bool add_shape(struct reader *r)
+{
+    struct source_shapes *o = r->out;
+    gs_grow(&o->items, &r->cap, o->n, sizeof(*o->items));
+    struct source_shape *s = &o->items[o->n];
+    struct gs_slice *labels = gs_arena_alloc(&o->arena, (r->n_labels + 1) * sizeof(*labels));
+    if (!labels)
+        return false;
+    for (size_t i = 0; i < r->n_labels; i++)
+        labels[i] = keep(&o->arena, r->labels[i]);
+    *s = (struct source_shape){
+        .name = keep(&o->arena, r->name), .labels = labels, .n_labels = r->n_labels};
+    o->n++;
+    gs_hmap_put(r->index, gs_buf_slice(&r->key), (void *)(uintptr_t)o->n);
+    return s->name.data != NULL;
+}
+
+static bool count_series(struct reader *r)
+{
+    qsort(r->labels, r->n_labels, sizeof(*r->labels), compare_slices);
+    gs_buf_clear(&r->key);
+    gs_buf_add_slice(&r->key, r->name);
+    for (size_t i = 0; i < r->n_labels; i++) {
+        gs_buf_add_char(&r->key, '\0');
+        gs_buf_add_slice(&r->key, r->labels[i]);
+    }
+    size_t at = (size_t)(uintptr_t)gs_hmap_get(r->index, gs_buf_slice(&r->key));
+    if (!at && !add_shape(r))
+        return false;
+    struct source_shape *s = &r->out->items[at ? at - 1 : r->out->n - 1];
+    s->series++;
+    s->last_seen = ++r->out->series;
+    return true;
+}
+
+static struct gs_error *read_list(struct gs_slice data, struct source_shapes *out)
+{
+    struct gs_json_pull j = gs_json_pull_of(data);
+    struct reader *r = gs_alloc(sizeof(*r));
+    r->out = out;
+    r->index = gs_hmap_new(NULL);
+    r->scratch.limit = (size_t)16 * 1024 * 1024;
+    bool ok = gs_json_pull_array(&j); // null is no list
+    while (ok && gs_json_pull_item(&j)) {
+        ok = read_series_labels(&j, r) && count_series(r);
+        gs_arena_recycle(&r->scratch);
+    }
+    ok = ok && !j.bad;
+    gs_hmap_free(r->index);
+    gs_arena_finish(&r->scratch);
+    gs_buf_finish(&r->key);
+    free(r);
+    return ok ? NULL : malformed(&j);
+}
+
+struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret)
+{
+    struct source_shapes *s = gs_alloc(sizeof(*s));
+    s->arena.limit = MAX_ARENA;
+    struct gs_slice data;
+    struct gs_arena texts = {.limit = (size_t)1024 * 1024};
+    struct gs_error *err = open_envelope(status, body, &texts, &data);
+    if (!err)
+        err = read_list(data, s);
+    gs_arena_finish(&texts);
+    if (err)
+        source_shapes_free(s);
+    else
+        *ret = s;
+    return err;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the adapter's numbers come from: instant queries and lists of series, asked of a
+// Prometheus-compatible server or of the engine in this process. Everything runs on one loop; no
+// callback is called from inside the function that it was given to.
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "metrics/labels.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+struct source;
+
+// --- instant queries ---
+
+struct source_sample {
+    const struct metrics_label *labels; // in the order of the answer
+    size_t n_labels;
+    double value;
+    int64_t t_ms;
+};
+
+enum source_type { SOURCE_VECTOR, SOURCE_SCALAR, SOURCE_MATRIX, SOURCE_STRING };
+
+// Immutable and counted: waiting requests share one.
+struct source_result {
+    unsigned refs; // private
+    struct gs_arena arena;
+    char *text; // private: the answer that the strings point into
+    enum source_type type;
+    const struct source_sample *samples; // of vectors and scalars
+    size_t n;
+};
+struct source_result *source_result_ref(struct source_result *r);
+void source_result_unref(struct source_result *r);
+
+// Borrowed result, NULL with an error (owned by the callee). Codes: GS_EUNAVAIL not reached,
+// GS_ETIMEOUT, GS_EINVAL the server calls the query wrong, GS_EPROTO not Prometheus' protocol,
+// GS_EPERM 401 and 403, else the server's failure.
+typedef void (*source_vector_fn)(void *arg, struct source_result *r, struct gs_error *err);
+
+struct source_op;
+// time_ms 0: now.
+struct source_op *source_query(struct source *s, const char *promql, int64_t time_ms,
+                               source_vector_fn cb, void *arg);
+
+// --- series ---
+
+// Series with the same metric name and the same label names are one shape.
+struct source_shape {
+    struct gs_slice name;
+    const struct gs_slice *labels; // names without __name__, sorted
+    size_t n_labels;
+    size_t series;    // how many
+    size_t last_seen; // position of the last one among all: the later wins where names collide
+};
+struct source_shapes {
+    struct gs_arena arena;
+    struct source_shape *items;
+    size_t n;
+    size_t series;
+};
+void source_shapes_free(struct source_shapes *s);
+
+// The callee owns shapes.
+typedef void (*source_shapes_fn)(void *arg, struct source_shapes *shapes, struct gs_error *err);
+// Series that match the selector and have samples since start_ms.
+struct source_op *source_series(struct source *s, const char *selector, int64_t start_ms,
+                                source_shapes_fn cb, void *arg);
+
+void source_cancel(struct source_op *op); // no callback afterwards; NULL is fine
+
+// --- kinds of sources ---
+
+struct source_options {
+    const char *url;            // path prefix kept; user:password@ is basic authentication
+    bool post;                  // the verb of queries; long ones are posted in any case
+    const char *const *headers; // "Key=Value"
+    size_t n_headers;
+    const char *ca_file, *cert_file, *key_file;
+    const char *token_file; // read again each 10 s
+    const char *token, *ca_pem, *cert_pem, *key_pem;
+    bool insecure;
+    int64_t timeout_ms; // of queries; 0: 30 s
+    int64_t max_age_ms; // answers are shared for so long; 0: only while they are under way
+};
+struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
+                                   struct source **ret);
+
+struct http_client;
+// Over a client that somebody else owns (the loopback to an engine in this process).
+struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
+                                 const struct source_options *o);
+// Cancels what is under way.
+void source_free(struct source *s);
+
+const char *source_name(const struct source *s); // its URL without secrets, for messages
+
+struct source_stats {
+    uint64_t queries, failures, shared; // asked of the server; failed; answered by another's answer
+    int64_t last_ok_ms;                 // Unix time of the last good answer; 0: none yet
+    const char *last_error;             // of the last call; NULL: it was good
+    double seconds;                     // waited for answers, in sum
+};
+void source_stats(const struct source *s, struct source_stats *ret);

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/json_pull.h"
+
+#include "base/num.h"
+#include "codec/json.h"
+
+struct gs_json_pull gs_json_pull_of(struct gs_slice text)
+{
+    return (struct gs_json_pull){.p = text.data, .end = text.data + text.len};
+}
+
+static bool fail(struct gs_json_pull *j, const char *why)
+{
+    if (!j->bad)
+        j->bad = why;
+    return false;
+}
+
+char gs_json_pull_peek(struct gs_json_pull *j)
+{
+    while (j->p < j->end && (*j->p == ' ' || *j->p == '\n' || *j->p == '\t' || *j->p == '\r'))
+        j->p++;
+    return j->p < j->end && !j->bad ? *j->p : '\0';
+}
+
+bool gs_json_pull_end(struct gs_json_pull *j)
+{
+    gs_json_pull_peek(j);
+    return !j->bad && (j->p == j->end || fail(j, "text behind the value"));
+}
+
+static bool open(struct gs_json_pull *j, char c, const char *why)
+{
+    if (gs_json_pull_peek(j) != c)
+        return fail(j, why);
+    if (++j->depth > GS_JSON_MAX_DEPTH)
+        return fail(j, "nested too deeply");
+    j->p++;
+    return true;
+}
+
+bool gs_json_pull_object(struct gs_json_pull *j)
+{
+    return open(j, '{', "an object is expected");
+}
+
+bool gs_json_pull_array(struct gs_json_pull *j)
+{
+    return open(j, '[', "an array is expected");
+}
+
+// In front of a member or item, behind the comma of the last one. False at the closing bracket.
+static bool step(struct gs_json_pull *j, char first, char close)
+{
+    char c = gs_json_pull_peek(j);
+    const char *before = j->p;
+    while (before[-1] == ' ' || before[-1] == '\n' || before[-1] == '\t' || before[-1] == '\r')
+        before--;
+    bool at_first = before[-1] == first;
+    if (c == close) {
+        j->p++;
+        j->depth--;
+        return false;
+    }
+    if (at_first)
+        return c || fail(j, "the text ends early");
+    if (c != ',')
+        return fail(j, "a comma or a closing bracket is expected");
+    j->p++;
+    c = gs_json_pull_peek(j);
+    return (c && c != close) || fail(j, "a value is expected behind the comma");
+}
+
+bool gs_json_pull_item(struct gs_json_pull *j)
+{
+    return !j->bad && step(j, '[', ']');
+}
+
+bool gs_json_pull_member(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret_key)
+{
+    if (j->bad || !step(j, '{', '}') || !gs_json_pull_string(j, a, ret_key))
+        return false;
+    if (gs_json_pull_peek(j) != ':')
+        return fail(j, "a colon is expected");
+    j->p++;
+    return true;
+}
+
+static int hex4(const char *p)
+{
+    int v = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = p[i];
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
+        if (d < 0)
+            return -1;
+        v = v * 16 + d;
+    }
+    return v;
+}
+
+static char *put_utf8(char *out, unsigned c)
+{
+    if (c < 0x80) {
+        *out++ = (char)c;
+    } else if (c < 0x800) {
+        *out++ = (char)(0xc0 | c >> 6);
+        *out++ = (char)(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+        *out++ = (char)(0xe0 | c >> 12);
+        *out++ = (char)(0x80 | (c >> 6 & 0x3f));
+        *out++ = (char)(0x80 | (c & 0x3f));
+    } else {
+        *out++ = (char)(0xf0 | c >> 18);
+        *out++ = (char)(0x80 | (c >> 12 & 0x3f));
+        *out++ = (char)(0x80 | (c >> 6 & 0x3f));
+        *out++ = (char)(0x80 | (c & 0x3f));
+    }
+    return out;
+}
+
+// p is behind "\u". Lone surrogates become U+FFFD, as Go reads them.
+static bool read_unicode(const char **p, const char *end, char **out)
+{
+    int hi = end - *p >= 4 ? hex4(*p) : -1;
+    if (hi < 0)
+        return false;
+    *p += 4;
+    unsigned c = (unsigned)hi;
+    if (c >= 0xd800 && c < 0xdc00 && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
+        int lo = hex4(*p + 2);
+        if (lo >= 0xdc00 && lo < 0xe000) {
+            c = 0x10000 + ((c - 0xd800) << 10) + ((unsigned)lo - 0xdc00);
+            *p += 6;
+        }
+    }
+    if (c >= 0xd800 && c < 0xe000)
+        c = 0xfffd;
+    *out = put_utf8(*out, c);
+    return true;
+}
+
+static bool unescape(struct gs_json_pull *j, struct gs_slice raw, struct gs_arena *a,
+                     struct gs_slice *ret)
+{
+    char *text = gs_arena_alloc(a, raw.len + 1), *out = text;
+    if (!text)
+        return fail(j, "too large");
+    const char *p = raw.data, *end = raw.data + raw.len;
+    while (p < end) {
+        if (*p != '\\') {
+            *out++ = *p++;
+            continue;
+        }
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+        const char *known = p + 1 < end && p[1] ? strchr(from, p[1]) : NULL;
+        bool unicode = p + 1 < end && p[1] == 'u';
+        p += 2;
+        if (known)
+            *out++ = to[known - from];
+        else if (!unicode || !read_unicode(&p, end, &out))
+            return fail(j, "a bad escape in a string");
+    }
+    *ret = gs_slice_make(text, (size_t)(out - text));
+    return true;
+}
+
+static bool raw_string(struct gs_json_pull *j, struct gs_slice *ret, bool *ret_escaped)
+{
+    if (gs_json_pull_peek(j) != '"')
+        return fail(j, "a string is expected");
+    const char *from = ++j->p;
+    *ret_escaped = false;
+    for (;; j->p++) {
+        if (j->p >= j->end)
+            return fail(j, "a string without its end");
+        if (*j->p == '"')
+            break;
+        if ((unsigned char)*j->p < 0x20)
+            return fail(j, "a control character in a string");
+        if (*j->p == '\\') {
+            *ret_escaped = true;
+            if (++j->p >= j->end)
+                return fail(j, "a string without its end");
+        }
+    }
+    *ret = gs_slice_make(from, (size_t)(j->p - from));
+    j->p++;
+    return true;
+}
+
+bool gs_json_pull_string(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret)
+{
+    struct gs_slice raw;
+    bool escaped = false;
+    if (!raw_string(j, &raw, &escaped))
+        return false;
+    if (escaped)
+        return unescape(j, raw, a, ret);
+    *ret = raw;
+    return true;
+}
+
+bool gs_json_pull_number(struct gs_json_pull *j, double *ret)
+{
+    char c = gs_json_pull_peek(j);
+    const char *from = j->p;
+    while (j->p < j->end && *j->p && strchr("+-.0123456789eE", *j->p))
+        j->p++;
+    struct gs_error *err = (c >= '0' && c <= '9') || c == '-'
+                               ? gs_parse_double(gs_slice_make(from, (size_t)(j->p - from)), ret)
+                               : gs_error_new(GS_EINVAL, "not a number");
+    gs_error_free(err);
+    return !err || fail(j, "a number is expected");
+}
+
+bool gs_json_pull_null(struct gs_json_pull *j)
+{
+    if (gs_json_pull_peek(j) != 'n' || j->end - j->p < 4 || memcmp(j->p, "null", 4) != 0)
+        return false;
+    j->p += 4;
+    return true;
+}
+
+static bool skip_word(struct gs_json_pull *j)
+{
+    static const char *const words[] = {"null", "true", "false"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(j->end - j->p) >= n && memcmp(j->p, words[i], n) == 0) {
+            j->p += n;
+            return true;
+        }
+    }
+    double number;
+    return gs_json_pull_number(j, &number);
+}
+
+// Not recursive: the stack of open brackets is a bit set.
+bool gs_json_pull_skip(struct gs_json_pull *j, struct gs_slice *ret_raw)
+{
+    bool in_object[GS_JSON_MAX_DEPTH + 1];
+    unsigned level = 0;
+    struct gs_slice key;
+    bool escaped, more = true;
+    gs_json_pull_peek(j);
+    const char *from = j->p;
+    while (more) {
+        char c = gs_json_pull_peek(j);
+        bool opens = c == '{' || c == '[';
+        if (opens && !(c == '{' ? gs_json_pull_object(j) : gs_json_pull_array(j)))
+            return false;
+        if (opens)
+            in_object[level++] = c == '{';
+        else if (c == '"' ? !raw_string(j, &key, &escaped) : !skip_word(j))
+            return false;
+        // The next value inside the innermost bracket that has one.
+        more = false;
+        while (level && !more) {
+            bool object = in_object[level - 1];
+            more = object ? step(j, '{', '}') : step(j, '[', ']');
+            if (j->bad)
+                return false;
+            if (!more)
+                level--;
+            else if (object && (!raw_string(j, &key, &escaped) ||
+                                (gs_json_pull_peek(j) != ':' && !fail(j, "a colon is expected"))))
+                return false;
+            else if (object)
+                j->p++;
+        }
+    }
+    if (ret_raw)
+        *ret_raw = gs_slice_make(from, (size_t)(j->p - from));
+    return !j->bad;
+}

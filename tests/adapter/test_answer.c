@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/source/answer.h"
+#include "unit.h"
+
+#include <math.h>
+
+static void wrong(int status, const char *body, enum gs_code code, const char *text)
+{
+    struct source_result *r = NULL;
+    assert_error(source_read_query(status, gs_slice_of(body), &r), code, text);
+}
+
+static void test_vector(void **state)
+{
+    struct source_result *r = NULL;
+    const char *body =
+        " {\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{"
+        "\"__name__\":\"a\",\"l\":\"x\\u00e9\\n\\\"\"},\"value\":[1700000000.5,\"1.5\"]},{"
+        "\"metric\":"
+        "{},\"value\":[1,\"NaN\"]},{\"metric\":{},\"histogram\":[1,{}]}]},\"warnings\":[\"w\"]}\n";
+    assert_ok(source_read_query(200, gs_slice_of(body), &r));
+    assert_int_equal(r->type, SOURCE_VECTOR);
+    assert_int_equal(r->n, 2);
+    assert_int_equal(r->samples[0].n_labels, 2);
+    assert_true(gs_slice_eq_str(r->samples[0].labels[1].value, "x\xc3\xa9\n\""));
+    assert_int_equal(r->samples[0].t_ms, 1700000000500);
+    assert_true(r->samples[0].value == 1.5);
+    assert_true(isnan(r->samples[1].value));
+    source_result_unref(r);
+}
+
+static void test_scalar_and_empty(void **state)
+{
+    struct source_result *r = NULL;
+    assert_ok(source_read_query(200,
+                                GS_SLICE("{\"data\":{\"result\":[2,\"+Inf\"],\"resultType\":"
+                                         "\"scalar\"},\"status\":\"success\"}"),
+                                &r));
+    assert_int_equal(r->type, SOURCE_SCALAR);
+    assert_true(isinf(r->samples[0].value));
+    source_result_unref(r);
+    assert_ok(source_read_query(
+        200,
+        GS_SLICE("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}"),
+        &r));
+    assert_int_equal(r->n, 0);
+    source_result_unref(r);
+}
+
+static void test_errors(void **state)
+{
+    wrong(400, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}",
+          GS_EINVAL, "parse error");
+    wrong(503, "{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"late\"}", GS_ETIMEOUT,
+          "late");
+    wrong(422, "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"many\"}", GS_EIO,
+          "many");
+    wrong(401, "no", GS_EPERM, "401");
+    wrong(502, "<html>", GS_EUNAVAIL, "502");
+    wrong(200, "<html>", GS_EPROTO, "not an answer");
+    wrong(200, "{\"status\":\"success\"}", GS_EPROTO, "no data");
+    wrong(200, "{\"status\":\"success\",\"data\":null}", GS_EPROTO, "object");
+    wrong(200, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{]}}",
+          GS_EPROTO, "");
+    wrong(200,
+          "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{},"
+          "\"value\":[1,\"x\"]}]}}",
+          GS_EPROTO, "malformed");
+    wrong(200, "{\"status\":\"success\",\"data\":{\"resultType\":\"v\",\"result\":[]}}", GS_EPROTO,
+          "unknown type");
+    wrong(200, "", GS_EPROTO, "");
+}
+
+static void test_series(void **state)
+{
+    struct source_shapes *s = NULL;
+    const char *body = "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\",\"x\":\"1\",\"b\":"
+                       "\"2\"},{\"__name__\":\"b\"},{\"b\":\"3\",\"__name__\":\"a\",\"x\":\"9\"}]}";
+    assert_ok(source_read_series(200, gs_slice_of(body), &s));
+    assert_int_equal(s->series, 3);
+    assert_int_equal(s->n, 2);
+    assert_int_equal(s->items[0].series, 2);
+    assert_int_equal(s->items[0].last_seen, 3);
+    assert_int_equal(s->items[0].n_labels, 2);
+    assert_true(gs_slice_eq_str(s->items[0].labels[0], "b"));
+    assert_true(gs_slice_eq_str(s->items[1].name, "b"));
+    source_shapes_free(s);
+    s = NULL;
+    assert_ok(source_read_series(200, GS_SLICE("{\"status\":\"success\",\"data\":[]}"), &s));
+    assert_int_equal(s->n, 0);
+    source_shapes_free(s);
+    assert_error(source_read_series(200, GS_SLICE("{\"status\":\"success\",\"data\":null}"), &s),
+                 GS_EPROTO, "array");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_scalar_and_empty),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_series),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/config/config.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "unit.h"
+
+static struct adapter_config *parse(const char *text)
+{
+    struct adapter_config *c = NULL;
+    assert_ok(adapter_config_parse(gs_slice_of(text), "rules.yaml", &c));
+    return c;
+}
+
+static void wrong(const char *text, const char *message)
+{
+    struct adapter_config *c = NULL;
+    assert_error(adapter_config_parse(gs_slice_of(text), "rules.yaml", &c), GS_EINVAL, message);
+}
+
+static void assert_name(const char *rule, const char *series, const char *name)
+{
+    GS_AUTO_FREE char *text = gs_format("rules:\n- seriesQuery: x\n  metricsQuery: y\n%s", rule);
+    struct adapter_config *c = parse(text);
+    const struct adapter_filter *filter = NULL;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    bool named = adapter_rule_name(&c->rules[0], gs_slice_of(series), &out, &filter);
+    if (!name)
+        assert_false(named);
+    else
+        assert_string_equal(out.data ? out.data : "", name);
+    adapter_config_free(c);
+}
+
+static void test_names(void **state)
+{
+    assert_name("", "foo_total", "foo_total");
+    assert_name("  name: {matches: '^(.*)_total$'}\n", "foo_total", "foo");
+    assert_name("  name: {matches: '^(.*)_total$'}\n", "foo", NULL);
+    assert_name("  name: {matches: '^(.*)_total$', as: '${1}_per_second'}\n", "foo_total",
+                "foo_per_second");
+    assert_name("  name: {matches: '^(.*)_total$', as: '$1x'}\n", "foo_total", "");
+    assert_name("  name: {matches: '(?P<n>o+)', as: '$n-$$-$'}\n", "foo", "oo-$-$");
+    assert_name("  name: {matches: 'foo'}\n", "xfoobar", "foo");
+    assert_name("  name: {as: fixed}\n", "anything", "fixed");
+    assert_name("  seriesFilters: [{isNot: '_total$'}]\n", "a_total", NULL);
+    assert_name("  seriesFilters: [{is: '^a'}, {isNot: 'b$'}]\n", "ac", "ac");
+    assert_name("  seriesFilters: [{is: '^a'}, {isNot: 'b$'}]\n", "ab", NULL);
+}
+
+static void assert_label(const char *resources, const char *label, const char *want)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("rules:\n- seriesQuery: x\n  metricsQuery: y\n  resources: %s\n", resources);
+    struct adapter_config *c = parse(text);
+    struct gs_slice group, resource;
+    GS_AUTO_FREE char *got = NULL;
+    if (adapter_label_resource(&c->rules[0].resources, gs_slice_of(label), &group, &resource))
+        got = gs_format(GS_SLICE_FMT "/" GS_SLICE_FMT, GS_SLICE_ARG(group), GS_SLICE_ARG(resource));
+    if (want)
+        assert_string_equal(got ? got : "(none)", want);
+    else
+        assert_null(got);
+    adapter_config_free(c);
+}
+
+static void test_labels(void **state)
+{
+    assert_label("{overrides: {PodName: {resource: pod}}}", "PodName", "/pod");
+    assert_label("{overrides: {PodName: {resource: pod}}}", "pod", NULL);
+    assert_label("{template: '<<.Resource>>'}", "pod", "/pod");
+    assert_label("{template: 'kube_<<.Group>>_<<.Resource>>'}", "kube_apps_deployment",
+                 "apps/deployment");
+    assert_label("{template: 'kube_<<.Resource>>'}", "pod", NULL);
+    assert_label("{template: 'k_<<.Resource>>', overrides: {k_x: {group: apps, resource: "
+                 "deployment}}}",
+                 "k_x", "apps/deployment");
+}
+
+static void test_query(void **state)
+{
+    struct adapter_config *c = parse(
+        "rules:\n- seriesQuery: x\n  metricsQuery: 'sum(<<.Series>>{<<.LabelMatchers>>,k=\"<<index "
+        ".LabelValuesByName \"pod\">>\"}) by (<<.GroupBy>>) <<.GroupBySlice>><<range "
+        ".GroupBySlice>>,<<.>><<end>> <<index .LabelValuesByName \"no\">>'\n");
+    const struct metrics_label values[] = {{GS_SLICE("pod"), GS_SLICE("a|b")}};
+    const struct gs_slice by[] = {GS_SLICE("pod"), GS_SLICE("container")};
+    const struct adapter_query_data d = {.series = GS_SLICE("m"),
+                                         .matchers = GS_SLICE("pod=~\"a|b\""),
+                                         .group_by = GS_SLICE("pod,container"),
+                                         .values = values,
+                                         .n_values = 1,
+                                         .group_by_list = by,
+                                         .n_group_by = 2};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    assert_ok(adapter_query_expand(c->rules[0].query, &d, &out));
+    assert_string_equal(out.data, "sum(m{pod=~\"a|b\",k=\"a|b\"}) by (pod,container) [pod "
+                                  "container],pod,container ");
+    adapter_config_free(c);
+}
+
+static void test_wrong(void **state)
+{
+    wrong("rules:\n- seriesQuery: x\n  metricQuery: y\n", "rules.yaml:3:");
+    wrong("rules:\n- seriesQuery: x\n  metricQuery: y\n", "did you mean \"metricsQuery\"?");
+    wrong("rulez: []\n", "unknown field \"rulez\"");
+    wrong("rules:\n- seriesQuery: x\n  seriesQuery: y\n", "rules.yaml:3");
+    wrong("rules:\n- seriesFilters: [{is: a, isNot: b}]\n", "one of is and isNot");
+    wrong("rules:\n- seriesFilters: [{}]\n", "one of is and isNot");
+    wrong("rules:\n- name: {matches: '('}\n", "regular expression");
+    wrong("rules:\n- name: {matches: '(a)(b)'}\n", "name.as is needed");
+    wrong("rules:\n- metricsQuery: '<<.Series'\n", "metrics-query");
+    wrong("rules:\n- resources: {template: 'x'}\n", "must use <<.Resource>>");
+    wrong("rules:\n- resources: {overrides: {a: {group: apps}}}\n", "names no resource");
+    wrong("prometheus: {url: x}\nrules: {existing: my-map}\n", "ConfigMap my-map");
+    wrong("prometheus: {url: x}\nrules: {customs: []}\n", "did you mean \"custom\"?");
+    wrong("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  config.yaml: |\n    "
+          "rules:\n    - seriesQuery: x\n      metricQuery: y\n",
+          "rules.yaml:8:");
+}
+
+static void test_forms(void **state)
+{
+    struct adapter_config *c = parse(
+        "prometheus: {url: http://p, port: 0, path: /q}\nrules:\n  default: false\n  custom:\n"
+        "  - {seriesQuery: a, metricsQuery: b}\n  external:\n  - {seriesQuery: c, "
+        "metricsQuery: d, resources: {namespaced: false}}\n  resource: {}\n");
+    assert_string_equal(c->prometheus_url, "http://p/q");
+    assert_int_equal(c->n_rules, 2);
+    assert_int_equal(c->n_custom, 1);
+    assert_true(c->rules[1].external);
+    assert_false(c->rules[1].resources.namespaced);
+    assert_false(c->resource.present);
+    adapter_config_free(c);
+    c = parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  config.yaml: |\n    "
+              "resourceRules:\n      window: 1m30s\n");
+    assert_true(c->resource.present);
+    assert_int_equal(c->resource.window_ns, 90000000000);
+    adapter_config_free(c);
+    c = parse("");
+    assert_int_equal(c->n_rules, 0);
+    adapter_config_free(c);
+}
+
+static void test_defaults(void **state)
+{
+    struct adapter_config *c = parse(adapter_config_defaults());
+    assert_int_equal(c->n_custom, 6);
+    assert_string_equal(c->rules[0].as, "$1");
+    assert_string_equal(c->rules[3].as, "$0");
+    adapter_config_free(c);
+}
+
+// The files of the guides, as they are.
+static void test_walkthroughs(void **state)
+{
+    const char *root = getenv("GPUSCALE_SOURCE_ROOT");
+    static const struct {
+        const char *file;
+        size_t custom;
+    } files[] = {{"ack/adapter-rules.yaml", 5}, {"eks/prometheus-adapter-values.yaml", 9}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++) {
+        GS_AUTO_FREE char *path =
+            gs_format("%s/../shared/walkthroughs/%s", root ? root : ".", files[i].file);
+        if (access(path, R_OK) != 0)
+            skip();
+        struct adapter_config *c = NULL;
+        assert_ok(adapter_config_load(path, &c));
+        assert_int_equal(c->n_custom, files[i].custom);
+        adapter_config_free(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_query),        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_walkthroughs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

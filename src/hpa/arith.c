@@ -50,5 +50,7 @@ int32_t hpa_sat32(int64_t v)
 
 bool hpa_within(struct hpa_tolerance t, double ratio)
 {
+    if (t.distance)
+        return fabs(1.0 - ratio) <= t.up;
     return 1.0 - t.down <= ratio && ratio <= 1.0 + t.up;
 }

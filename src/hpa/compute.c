@@ -39,7 +39,8 @@ static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
                                          struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
-    bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE;
+    bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
+                     hpa_since(p->cfg->release, HPA_SINCE_CONTAINER_NAMED);
     if (!m->has_average_value && !m->has_utilization)
         return neither("resource", "an average utilization target nor an average value (usage) "
                                    "target");
@@ -77,6 +78,15 @@ static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
     return NULL;
 }
 
+static struct gs_error *object_unavailable(const struct hpa_pass *p,
+                                           const struct hpa_metric_spec *m, const char *why)
+{
+    bool newer = hpa_since(p->cfg->release, HPA_SINCE_OBJECT_TEXT);
+    return gs_error_new(GS_EUNAVAIL, "unable to get metric %s%s%s on %s %s/%s%s%s", m->name,
+                        newer ? "" : ": ", newer ? "" : why, m->object_kind, p->spec->ns,
+                        m->object_name, newer ? ": " : "", newer ? why : "");
+}
+
 static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
                                        struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
@@ -90,8 +100,7 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
     struct gs_error *err = NULL;
     int64_t usage = observed ? 0 : p->obs->metrics[i].samples[0].value;
     if (observed)
-        err = gs_error_new(GS_EUNAVAIL, "unable to get metric %s on %s %s/%s: %s", m->name,
-                           m->object_kind, p->spec->ns, m->object_name, observed);
+        err = object_unavailable(p, m, observed);
     else if (by_value)
         err = hpa_replicas_value(p, i, usage, res, calc);
     else
@@ -105,6 +114,20 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
         describe_with_selector(m, &description);
     res->description = gs_buf_take(&description);
     return NULL;
+}
+
+// The controller takes a sum below zero for one that overflowed, where averages are compared.
+static int64_t sum_of(const struct hpa_pass *p, const struct hpa_metric_observation *obs,
+                      bool for_average)
+{
+    bool negative_is_overflow = for_average && hpa_since(p->cfg->release, HPA_SINCE_OVERFLOW);
+    int64_t sum = 0;
+    for (size_t s = 0; s < obs->n_samples; s++) {
+        sum = hpa_add_sat(sum, obs->samples[s].value);
+        if (sum < 0 && negative_is_overflow)
+            return INT64_MAX;
+    }
+    return sum;
 }
 
 static struct gs_error *compute_external(const struct hpa_pass *p, size_t i,
@@ -123,9 +146,7 @@ static struct gs_error *compute_external(const struct hpa_pass *p, size_t i,
         err = gs_error_new(GS_EUNAVAIL, "unable to get external metric %s/%s/%s: %s", p->spec->ns,
                            m->name, selector.data, observed);
     } else {
-        int64_t sum = 0;
-        for (size_t s = 0; s < obs->n_samples; s++)
-            sum = hpa_add_sat(sum, obs->samples[s].value);
+        int64_t sum = sum_of(p, obs, m->has_average_value);
         if (m->has_average_value)
             hpa_replicas_per_replica(p, i, sum, res, calc);
         else
@@ -237,9 +258,9 @@ static bool selector_usable(struct hpa_pass *p)
         message =
             gs_format("couldn't convert selector into a corresponding internal selector object: %s",
                       obs->selector_error);
-    } else if (obs->ambiguous_with) {
+    } else if (obs->ambiguous_with && hpa_since(p->cfg->release, HPA_SINCE_AMBIGUOUS)) {
         event = reason = "AmbiguousSelector";
-        message = gs_format("pods by selector %s are controlled by more than one HPA (e.g. %s)",
+        message = gs_format("pods by selector %s are controlled by multiple HPAs: %s",
                             obs->selector, obs->ambiguous_with);
     } else {
         return true;
@@ -293,7 +314,9 @@ bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char *
             name = res->description;
         }
     }
-    bool usable = n_failed < n && !(n_failed && highest < p->obs->spec_replicas);
+    bool held = n_failed && highest < p->obs->spec_replicas &&
+                hpa_since(p->cfg->release, HPA_SINCE_PARTIAL_DOWN);
+    bool usable = n_failed < n && !held;
     if (usable) {
         hpa_set_decision_condition(
             d, "ScalingActive", "True", "ValidMetricFound",

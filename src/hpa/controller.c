@@ -195,7 +195,8 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .pods = pods,
         .recorder = kube_recorder_new(client, "horizontal-pod-autoscaler", NULL),
         .resources = resources,
-        .metrics = hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms),
+        .metrics =
+            hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms, cfg->decide.release),
         .selectors = hpa_selectors_new(),
         .decide = cfg->decide,
         .shadow = cfg->shadow,

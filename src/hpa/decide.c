@@ -2,7 +2,10 @@
 // One pass over one HPA, from the scale that was read to the count to write.
 #include "hpa/decide_internal.h"
 
+#include "base/num.h"
 #include "base/slice.h"
+
+#include <string.h>
 
 static const char BELOW_MIN[] = "Current number of replicas below Spec.MinReplicas";
 static const char ABOVE_MAX[] = "Current number of replicas above Spec.MaxReplicas";
@@ -15,7 +18,26 @@ struct hpa_config hpa_config_default(void)
         .cpu_init_period_ms = 300000,
         .readiness_delay_ms = 30000,
         .scale_to_zero = true,
+        .release = HPA_RELEASE_NEWEST,
     };
+}
+
+struct gs_error *hpa_config_follow(struct hpa_config *cfg, const char *release)
+{
+    int64_t minor = 0;
+    const char *text = gs_starts(release, "v") ? release + 1 : release;
+    text = gs_starts(text, "1.") ? text + 2 : text;
+    size_t len = strcspn(text, "."); // a patch level changes nothing here
+    struct gs_error *err =
+        gs_parse_i64((struct gs_slice){text, len}, HPA_RELEASE_OLDEST, HPA_RELEASE_NEWEST, &minor);
+    if (err) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL, "release \"%s\": want 1.%d to 1.%d", release,
+                            HPA_RELEASE_OLDEST, HPA_RELEASE_NEWEST);
+    }
+    cfg->release = (int)minor;
+    cfg->scale_to_zero = hpa_since(cfg->release, HPA_SINCE_ZERO_GATE);
+    return NULL;
 }
 
 static bool has_outside_metric(const struct hpa_spec *spec)
@@ -30,6 +52,8 @@ static bool has_outside_metric(const struct hpa_spec *spec)
 // Zero replicas is a pause, unless the HPA itself went there.
 static bool computes_from_zero(const struct hpa_pass *p)
 {
+    if (!hpa_since(p->cfg->release, HPA_SINCE_SCALED_TO_ZERO))
+        return p->min_replicas == 0;
     return p->cfg->scale_to_zero && p->obs->scaled_to_zero &&
            (p->min_replicas != 0 || has_outside_metric(p->spec));
 }
@@ -55,7 +79,8 @@ static void disabled(struct hpa_pass *p)
 {
     struct hpa_decision *d = p->out;
     d->outcome = HPA_OUTCOME_DISABLED;
-    d->drop_scaled_to_zero = !p->cfg->scale_to_zero && p->obs->has_scaled_to_zero;
+    d->drop_scaled_to_zero = hpa_since(p->cfg->release, HPA_SINCE_SCALED_TO_ZERO) &&
+                             !p->cfg->scale_to_zero && p->obs->has_scaled_to_zero;
     hpa_set_decision_condition(d, "ScalingActive", "False", "ScalingDisabled",
                                "scaling is disabled since the replica count of the target is zero");
     hpa_explain(p, "paused: the target was set to zero replicas");
@@ -147,9 +172,11 @@ static struct hpa_pass make_pass(const struct hpa_spec *spec, const struct hpa_o
         .min_replicas = spec->has_min ? spec->min_replicas : 1,
         .tolerance = {cfg->tolerance, cfg->tolerance},
     };
-    if (spec->down.has_tolerance)
+    pass.tolerance.distance = !hpa_since(cfg->release, HPA_SINCE_INCLUSIVE);
+    bool own = hpa_since(cfg->release, HPA_SINCE_OWN_TOLERANCE);
+    if (own && spec->down.has_tolerance)
         pass.tolerance.down = spec->down.tolerance;
-    if (spec->up.has_tolerance)
+    if (own && spec->up.has_tolerance)
         pass.tolerance.up = spec->up.tolerance;
     return pass;
 }
@@ -158,7 +185,8 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret)
 {
-    *ret = (struct hpa_decision){.proposal = -1, .decided_ms = now_ms, .reason = gs_strdup("")};
+    *ret = (struct hpa_decision){
+        .proposal = -1, .decided_ms = now_ms, .reason = gs_strdup(""), .release = cfg->release};
     struct hpa_pass pass = make_pass(spec, obs, cfg);
     pass.history = history;
     pass.now_ms = now_ms;
@@ -172,12 +200,15 @@ bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation
 {
     struct hpa_pass pass = make_pass(spec, obs, cfg);
     return branch_of(&pass) == BRANCH_METRICS && obs->selector && *obs->selector &&
-           !obs->selector_error && !obs->ambiguous_with;
+           !obs->selector_error &&
+           !(obs->ambiguous_with && hpa_since(cfg->release, HPA_SINCE_AMBIGUOUS));
 }
 
 static void note_zero(const struct hpa_spec *spec, const struct hpa_config *cfg,
                       struct hpa_decision *d)
 {
+    if (!hpa_since(cfg->release, HPA_SINCE_SCALED_TO_ZERO))
+        return;
     if (!cfg->scale_to_zero) {
         d->drop_scaled_to_zero = true;
         return;

@@ -3,13 +3,14 @@
 // explanation.
 #pragma once
 
-#include "hpa/hpa.h"
+#include "hpa/release.h"
 
 #include "base/mem.h"
 
 // Allowed distance of the ratio from 1, downwards and upwards.
 struct hpa_tolerance {
     double down, up;
+    bool distance; // |1 - ratio| is compared, as before 1.33: 1.1 is outside of 0.1 then
 };
 
 struct hpa_pass {

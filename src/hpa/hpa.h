@@ -92,7 +92,7 @@ struct hpa_sample {
     const char *pod; // Pods and Resource metrics: described object's name; else NULL
     int64_t value;   // milli
     int64_t timestamp_ms;
-    int64_t window_ms; // 0: 60 s
+    int64_t window_ms; // 0: 60 s; negative: none at all
 };
 struct hpa_metric_observation {
     const struct hpa_sample *samples;
@@ -116,14 +116,21 @@ struct hpa_observation {
 };
 
 // --- settings and memory ---
+// Minor versions of Kubernetes 1.x whose controller can be followed. release.h has what changed.
+#define HPA_RELEASE_OLDEST 20
+#define HPA_RELEASE_NEWEST 38
+
 struct hpa_config {
     int64_t downscale_window_ms; // 300000
     double tolerance;            // 0.1
     int64_t cpu_init_period_ms;  // 300000
     int64_t readiness_delay_ms;  // 30000
     bool scale_to_zero;          // gate HPAScaleToZero
+    int release;                 // minor version; 0: the newest
 };
 struct hpa_config hpa_config_default(void);
+// "1.29" or "29": that release's behaviour and gates, other settings untouched. GS_EINVAL: unknown.
+struct gs_error *hpa_config_follow(struct hpa_config *cfg, const char *release);
 
 // Recommendations and scale events of one HPA. Made empty; hpa_decide() records recommendations,
 // hpa_history_scaled() the event of a successful write.
@@ -182,6 +189,7 @@ struct hpa_decision {
     bool drop_scaled_to_zero; // remove that condition: the gate is off
     char *explanation;        // what held or limited it, in one line; "" when nothing did
     int64_t decided_ms;
+    int release; // of the configuration
 };
 void hpa_decision_finish(struct hpa_decision *d);
 

@@ -130,9 +130,10 @@ struct gs_error *hpa_read_resource(const json_t *body, const char *resource, con
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
         const char *name = kube_name(item);
+        int64_t window = duration_ms(item, "window");
         struct hpa_sample s = {.pod = keep(arena, name ? name : ""),
                                .timestamp_ms = read_time(item, now_ms),
-                               .window_ms = duration_ms(item, "window")};
+                               .window_ms = window ? window : -1};
         bool found;
         err = sum_containers(item, resource, container, &found, &s.value);
         if (!err && found)
@@ -140,5 +141,30 @@ struct gs_error *hpa_read_resource(const json_t *body, const char *resource, con
     }
     if (!err)
         *ret_items = json_array_size(items);
+    return err;
+}
+
+static bool has_container(const json_t *item, const char *container)
+{
+    const json_t *containers = json_object_get(item, "containers");
+    for (size_t i = 0; i < json_array_size(containers); i++)
+        if (gs_streq(gs_json_str(json_array_get(containers, i), "name", NULL), container))
+            return true;
+    return false;
+}
+
+struct gs_error *hpa_check_container(const json_t *body, const char *container)
+{
+    const json_t *items = NULL;
+    struct gs_error *err = items_of(body, &items);
+    for (size_t i = 0; !err && i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        const char *ns = kube_namespace(item), *name = kube_name(item);
+        if (!has_container(item, container))
+            err = gs_error_new(GS_ENOTFOUND,
+                               "failed to get container metrics: container %s not present in "
+                               "metrics for pod %s/%s",
+                               container, ns ? ns : "", name ? name : "");
+    }
     return err;
 }

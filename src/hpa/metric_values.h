@@ -22,3 +22,5 @@ struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hp
 struct gs_error *hpa_read_resource(const json_t *body, const char *resource, const char *container,
                                    struct gs_arena *arena, int64_t now_ms, struct hpa_values *ret,
                                    size_t *ret_items);
+// Fails when a pod of the list has no such container: older controllers took that for an error.
+struct gs_error *hpa_check_container(const json_t *body, const char *container);

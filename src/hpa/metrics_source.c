@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "hpa/metric_values.h"
+#include "hpa/release.h"
 #include "kube/selector.h"
 
 #define CUSTOM_GROUP "custom.metrics.k8s.io"
@@ -38,6 +39,7 @@ struct hpa_metrics_source {
     struct kube_client *client;
     struct hpa_resources *resources;
     int64_t refresh_ns;
+    int release;
     char *version;      // of the custom API; NULL: not known
     int64_t version_ns; // when it was read
     struct kube_request *version_request;
@@ -117,6 +119,15 @@ static struct gs_error *read_answer(struct slot *s, const json_t *body, bool *re
     return err;
 }
 
+static struct gs_error *check_container(const struct slot *s, const json_t *body)
+{
+    const struct hpa_metric_spec *m = metric_of(s);
+    if (m->type != HPA_METRIC_CONTAINER_RESOURCE ||
+        hpa_since(s->fetch->source->release, HPA_SINCE_CONTAINER_MISSING))
+        return NULL;
+    return hpa_check_container(body, m->container);
+}
+
 static void slot_done(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct slot *s = arg;
@@ -124,9 +135,14 @@ static void slot_done(void *arg, int status, json_t *body, struct gs_error *err)
     s->request = NULL;
     if (!err)
         err = read_answer(s, body, &empty);
-    if (err)
+    if (err) {
         slot_fail(s, err);
-    else if (empty)
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *no_container = empty ? NULL : check_container(s, body);
+    if (no_container)
+        s->error = gs_strdup(gs_error_message(no_container));
+    if (empty)
         slot_empty(s);
     else
         slot_finish(s);
@@ -340,11 +356,12 @@ static void slot_advance(struct slot *s)
 // --- outside ---
 struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   struct hpa_resources *resources,
-                                                  int64_t refresh_ms)
+                                                  int64_t refresh_ms, int release)
 {
     struct hpa_metrics_source *s = gs_alloc(sizeof(*s));
     s->client = client;
     s->resources = resources;
+    s->release = release;
     s->refresh_ns = refresh_ms * GS_NS_PER_MS;
     return s;
 }

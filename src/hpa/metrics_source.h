@@ -10,10 +10,11 @@
 struct hpa_metrics_source;
 struct hpa_fetch;
 
-// refresh_ms: how old the knowledge of the custom API's version may get.
+// refresh_ms: how old the knowledge of the custom API's version may get. release: whose reading of
+// the answers is followed, as hpa_config.release.
 struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   struct hpa_resources *resources,
-                                                  int64_t refresh_ms);
+                                                  int64_t refresh_ms, int release);
 void hpa_metrics_source_free(struct hpa_metrics_source *s); // after its fetches
 
 // spec is borrowed until the fetch is freed; selector is that of the target's scale. When

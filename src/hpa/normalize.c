@@ -110,6 +110,8 @@ struct rate_limit {
 static int32_t policy_limit(const struct hpa_pass *p, const struct hpa_policy *policy, bool up)
 {
     struct hpa_rates rates = hpa_history_rates(p->history, policy->period_seconds, p->now_ms);
+    if (!hpa_since(p->cfg->release, HPA_SINCE_BOTH_EVENTS))
+        *(up ? &rates.removed : &rates.added) = 0;
     int32_t start = hpa_sat32((int64_t)p->out->current - rates.added + rates.removed);
     if (!policy->percent)
         return hpa_sat32((int64_t)start + (up ? policy->value : -(int64_t)policy->value));

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "hpa/release.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 
@@ -93,13 +94,13 @@ static void add_container(const json_t *c, const char *pod, const struct hpa_met
     }
 }
 
-static struct request pod_request(const json_t *pod, const struct hpa_metric_spec *m,
+static struct request pod_request(const json_t *pod, const struct hpa_metric_spec *m, int release,
                                   struct gs_arena *arena)
 {
     const char *name = kube_name(pod);
     const json_t *spec = json_object_get(pod, "spec");
     const json_t *pod_level = gs_json_get(spec, "resources", "requests", NULL);
-    if (!*m->container && json_object_size(pod_level)) {
+    if (!*m->container && json_object_size(pod_level) && hpa_since(release, HPA_SINCE_POD_LEVEL)) {
         int64_t milli = request_of(json_object_get(spec, "resources"), m->name);
         const char *error =
             milli < 0 ? say(arena, "missing pod-level request for %s in Pod %s", m->name, name)
@@ -111,7 +112,8 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
     const json_t *init = json_object_get(spec, "initContainers");
     for (size_t i = 0; i < json_array_size(containers); i++)
         add_container(json_array_get(containers, i), name, m, arena, &sum);
-    for (size_t i = 0; i < json_array_size(init); i++) {
+    bool sidecars = hpa_since(release, HPA_SINCE_RESTARTABLE_INIT);
+    for (size_t i = 0; sidecars && i < json_array_size(init); i++) {
         const json_t *c = json_array_get(init, i);
         // Only those that stay beside the containers.
         if (gs_streq(gs_json_str(c, "restartPolicy", NULL), "Always"))
@@ -129,8 +131,8 @@ static bool needs_requests(const struct hpa_metric_spec *m)
            m->target == HPA_TARGET_UTILIZATION;
 }
 
-static void read_requests(const struct hpa_spec *spec, const json_t *object, struct gs_arena *arena,
-                          struct hpa_pod *ret)
+static void read_requests(const struct hpa_spec *spec, int release, const json_t *object,
+                          struct gs_arena *arena, struct hpa_pod *ret)
 {
     bool any = false;
     for (size_t i = 0; i < spec->n_metrics; i++)
@@ -142,7 +144,7 @@ static void read_requests(const struct hpa_spec *spec, const json_t *object, str
     for (size_t i = 0; i < spec->n_metrics; i++) {
         struct request r = {-1, NULL};
         if (needs_requests(&spec->metrics[i]))
-            r = pod_request(object, &spec->metrics[i], arena);
+            r = pod_request(object, &spec->metrics[i], release, arena);
         requests[i] = r.milli;
         errors[i] = r.error;
     }
@@ -150,8 +152,8 @@ static void read_requests(const struct hpa_spec *spec, const json_t *object, str
     ret->request_errors = errors;
 }
 
-static void read_pod(const struct hpa_spec *spec, const json_t *object, struct gs_arena *arena,
-                     struct hpa_pod *ret)
+static void read_pod(const struct hpa_spec *spec, int release, const json_t *object,
+                     struct gs_arena *arena, struct hpa_pod *ret)
 {
     *ret = (struct hpa_pod){
         .name = kube_name(object),
@@ -161,7 +163,7 @@ static void read_pod(const struct hpa_spec *spec, const json_t *object, struct g
     read_ready(object, ret);
     ret->has_start_time =
         read_time(gs_json_str(object, "status", "startTime", NULL), &ret->start_time_ms);
-    read_requests(spec, object, arena, ret);
+    read_requests(spec, release, object, arena, ret);
 }
 
 static bool matches(const struct hpa_spec *spec, const json_t *pod,
@@ -172,7 +174,7 @@ static bool matches(const struct hpa_spec *spec, const json_t *pod,
 }
 
 void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods,
-                      const struct kube_selector *selector, struct gs_arena *arena,
+                      const struct kube_selector *selector, int release, struct gs_arena *arena,
                       const struct hpa_pod **ret_pods, size_t *ret_n)
 {
     size_t n = 0, pos = 0;
@@ -184,7 +186,7 @@ void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods
     pos = 0;
     while ((pod = kube_cache_next(pods, &pos)))
         if (matches(spec, pod, selector))
-            read_pod(spec, pod, arena, &out[i++]);
+            read_pod(spec, release, pod, arena, &out[i++]);
     *ret_pods = out;
     *ret_n = n;
 }

@@ -8,8 +8,8 @@
 #include "kube/selector.h"
 
 // Pods of the namespace that the selector matches, with their requests for the resource metrics of
-// the spec. Strings are borrowed from the cache: use them before it changes. The arrays and error
-// texts live in the arena.
+// the spec as that release sums them. Strings are borrowed from the cache: use them before it
+// changes. The arrays and error texts live in the arena.
 void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods,
-                      const struct kube_selector *selector, struct gs_arena *arena,
+                      const struct kube_selector *selector, int release, struct gs_arena *arena,
                       const struct hpa_pod **ret_pods, size_t *ret_n);

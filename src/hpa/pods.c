@@ -30,7 +30,9 @@ static void load_samples(const struct hpa_metric_observation *obs, struct hpa_gr
             .order = i,
             .value = s->value,
             .timestamp_ms = s->timestamp_ms,
-            .window_ms = s->window_ms ? s->window_ms : DEFAULT_WINDOW_MS,
+            .window_ms = s->window_ms > 0   ? s->window_ms
+                         : s->window_ms < 0 ? 0
+                                            : DEFAULT_WINDOW_MS,
             .request = -1,
         };
     }
@@ -80,6 +82,13 @@ static bool is_cpu(const struct hpa_metric_spec *m)
            gs_streq(m->name, "cpu");
 }
 
+// A finished pod, whichever way, has nothing left to measure.
+static bool is_over(const struct hpa_pass *p, const struct hpa_pod *pod)
+{
+    return pod->deleting || pod->phase == HPA_POD_FAILED ||
+           (pod->phase == HPA_POD_SUCCEEDED && hpa_since(p->cfg->release, HPA_SINCE_SUCCEEDED));
+}
+
 void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret)
 {
     const struct hpa_observation *obs = p->obs;
@@ -94,8 +103,7 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
         struct hpa_entry *sample = find_entry(ret, pod->name);
         if (sample && pod->requests_milli)
             sample->request = pod->requests_milli[metric];
-        // A finished pod, whichever way, has nothing left to measure.
-        if (pod->deleting || pod->phase == HPA_POD_FAILED || pod->phase == HPA_POD_SUCCEEDED) {
+        if (is_over(p, pod)) {
             ret->n_ignored++;
         } else if (pod->phase == HPA_POD_PENDING) {
             ret->unready[ret->n_unready++] = pod;

@@ -11,10 +11,11 @@ static struct gs_error *no_pods(void)
                         "no pods returned by selector while calculating replica count");
 }
 
-static struct gs_error *no_samples(void)
+static struct gs_error *no_samples(const struct hpa_pass *p)
 {
-    return gs_error_new(GS_ENOTFOUND,
-                        "did not receive metrics for targeted pods (pods might be unready)");
+    bool newer = hpa_since(p->cfg->release, HPA_SINCE_TARGETED_PODS);
+    return gs_error_new(GS_ENOTFOUND, "did not receive metrics for %s",
+                        newer ? "targeted pods (pods might be unready)" : "any ready pods");
 }
 
 static int64_t average(const struct hpa_groups *g)
@@ -96,7 +97,7 @@ struct gs_error *hpa_replicas_plain(const struct hpa_pass *p, size_t metric,
     note_groups(&g, res);
     if (hpa_groups_live(&g) == 0) {
         hpa_groups_finish(&g);
-        return no_samples();
+        return no_samples(p);
     }
     res->has_average_value = true;
     res->average_value = average(&g);
@@ -151,6 +152,8 @@ static struct gs_error *check_requests(const struct hpa_pass *p, size_t metric)
         const struct hpa_pod *pod = &p->obs->pods[i];
         if (pod->requests_milli && pod->requests_milli[metric] >= 0)
             continue;
+        if (!hpa_since(p->cfg->release, HPA_SINCE_LONG_REQUEST_ERROR))
+            return gs_error_new(GS_EINVAL, "missing request for %s", name);
         const char *why = pod->request_errors ? pod->request_errors[metric] : NULL;
         return why ? gs_error_new(GS_EINVAL, "%s", why)
                    : gs_error_new(GS_EINVAL, "missing request for %s in Pod %s", name, pod->name);
@@ -158,9 +161,10 @@ static struct gs_error *check_requests(const struct hpa_pass *p, size_t metric)
     return NULL;
 }
 
-static int64_t assumed_usage(int64_t request, int32_t target_percent)
+static int64_t assumed_usage(const struct hpa_pass *p, int64_t request, int32_t target_percent)
 {
-    int64_t percent = target_percent > 100 ? target_percent : 100;
+    bool to_target = target_percent > 100 && hpa_since(p->cfg->release, HPA_SINCE_FILL_TO_TARGET);
+    int64_t percent = to_target ? target_percent : 100;
     __int128 usage = (__int128)request * percent / 100;
     return usage > INT64_MAX ? INT64_MAX : (int64_t)usage;
 }
@@ -184,7 +188,7 @@ static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t me
         return NULL;
     for (size_t i = 0; res->ratio != 1.0 && i < g->n_missing; i++) {
         int64_t request = g->missing[i]->requests_milli[metric];
-        int64_t usage = res->ratio < 1.0 ? assumed_usage(request, target) : 0;
+        int64_t usage = res->ratio < 1.0 ? assumed_usage(p, request, target) : 0;
         hpa_groups_add(g, g->missing[i]->name, usage, request);
     }
     if (res->ratio > 1.0)
@@ -205,7 +209,7 @@ struct gs_error *hpa_replicas_utilization(const struct hpa_pass *p, size_t metri
     hpa_groups_init(p, metric, &g);
     note_groups(&g, res);
     struct gs_error *err =
-        hpa_groups_live(&g) ? utilization_proposal(p, metric, &g, res, calc) : no_samples();
+        hpa_groups_live(&g) ? utilization_proposal(p, metric, &g, res, calc) : no_samples(p);
     hpa_groups_finish(&g);
     return err;
 }
@@ -237,6 +241,17 @@ struct gs_error *hpa_replicas_value(const struct hpa_pass *p, size_t metric, int
     return NULL;
 }
 
+// Over no replicas: what amd64 makes of the infinite double, before that was looked at.
+static int64_t average_of(const struct hpa_pass *p, size_t metric, int64_t usage)
+{
+    bool external = p->spec->metrics[metric].type == HPA_METRIC_EXTERNAL;
+    if (external && usage == INT64_MAX)
+        return INT64_MAX;
+    if (p->obs->status_replicas)
+        return hpa_ceil64((double)usage / (double)p->obs->status_replicas);
+    return hpa_since(p->cfg->release, HPA_SINCE_ZERO_AVERAGE) ? 0 : INT64_MIN;
+}
+
 void hpa_replicas_per_replica(const struct hpa_pass *p, size_t metric, int64_t usage,
                               struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
@@ -252,5 +267,5 @@ void hpa_replicas_per_replica(const struct hpa_pass *p, size_t metric, int64_t u
         res->proposal = hpa_ceil32((double)usage / target);
     }
     res->has_average_value = true;
-    res->average_value = p->obs->status_replicas ? hpa_ceil64((double)usage / replicas) : 0;
+    res->average_value = average_of(p, metric, usage);
 }

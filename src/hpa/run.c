@@ -133,8 +133,8 @@ static void decide(struct hpa_run *r)
     if (r->fetch) {
         r->obs.metrics = hpa_fetch_observations(r->fetch);
         if (selector)
-            hpa_observe_pods(&r->spec, r->env->pods, selector, &arena, &r->obs.pods,
-                             &r->obs.n_pods);
+            hpa_observe_pods(&r->spec, r->env->pods, selector, r->env->decide.release, &arena,
+                             &r->obs.pods, &r->obs.n_pods);
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);

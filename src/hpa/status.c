@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/slice.h"
+#include "hpa/release.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 
@@ -13,15 +14,17 @@ static json_t *milli_quantity(int64_t milli)
 }
 
 // Memory is shown in bytes with binary suffixes, unless there are parts of bytes.
-static json_t *resource_quantity(const char *resource, int64_t milli)
+static json_t *resource_quantity(const char *resource, int64_t milli, int release)
 {
     char text[KUBE_QUANTITY_SIZE];
-    if (gs_streq(resource, "memory") && milli % 1000 == 0)
+    if (gs_streq(resource, "memory") && milli % 1000 == 0 &&
+        hpa_since(release, HPA_SINCE_BINARY_MEMORY))
         return json_string(kube_quantity_format_bytes(milli / 1000, text));
     return milli_quantity(milli);
 }
 
-static json_t *current_values(const struct hpa_metric_spec *m, const struct hpa_metric_result *r)
+static json_t *current_values(const struct hpa_metric_spec *m, const struct hpa_metric_result *r,
+                              int release)
 {
     bool resource = m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE;
     json_t *current = json_object();
@@ -29,7 +32,7 @@ static json_t *current_values(const struct hpa_metric_spec *m, const struct hpa_
         gs_json_set_int(current, "averageUtilization", r->utilization);
     if (r->has_average_value)
         json_object_set_new(current, "averageValue",
-                            resource ? resource_quantity(m->name, r->average_value)
+                            resource ? resource_quantity(m->name, r->average_value, release)
                                      : milli_quantity(r->average_value));
     if (r->has_value)
         json_object_set_new(current, "value", milli_quantity(r->value));
@@ -66,7 +69,8 @@ static json_t *described_object(const struct hpa_metric_spec *m)
 }
 
 // A metric that failed leaves an entry without a type: the others keep their place.
-static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_metric_result *r)
+static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_metric_result *r,
+                             int release)
 {
     json_t *out = json_object();
     const char *member = r->ok ? member_of(m->type) : NULL;
@@ -83,7 +87,7 @@ static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_m
         if (m->selector)
             gs_json_set(source, json_deep_copy(m->selector), "metric", "selector", NULL);
     }
-    json_object_set_new(source, "current", current_values(m, r));
+    json_object_set_new(source, "current", current_values(m, r, release));
     if (m->type == HPA_METRIC_OBJECT)
         json_object_set_new(source, "describedObject", described_object(m));
     json_object_set_new(out, member, source);
@@ -96,7 +100,7 @@ static json_t *current_metrics(const struct hpa_spec *spec, const struct hpa_dec
         return json_null();
     json_t *out = json_array();
     for (size_t i = 0; i < d->n_metrics; i++)
-        json_array_append_new(out, metric_status(&spec->metrics[i], &d->metrics[i]));
+        json_array_append_new(out, metric_status(&spec->metrics[i], &d->metrics[i], d->release));
     return out;
 }
 
@@ -141,7 +145,7 @@ json_t *hpa_status_build(const struct hpa_spec *spec, const struct hpa_decision 
     const json_t *old = json_object_get(spec->object, "status");
     json_t *status = json_is_object(old) ? json_deep_copy(old) : json_object();
     int64_t generation = gs_json_int(spec->object, 0, "metadata", "generation", NULL);
-    if (generation > 0)
+    if (generation > 0 && hpa_since(d->release, HPA_SINCE_GENERATION))
         gs_json_set_int(status, "observedGeneration", generation);
     if (d->outcome != HPA_OUTCOME_NO_SCALE) {
         apply_counts(status, d);

@@ -6,6 +6,7 @@
 #include "hpa/convert.h"
 #include "kube/quantity.h"
 #include "kube/status.h"
+#include "replay/rows.h"
 #include "replay/scene.h"
 #include "tsdb/matcher.h"
 
@@ -205,7 +206,7 @@ static struct gs_error *check_keys(const json_t *obj, const char *what, const ch
 static struct gs_error *run_step(struct run *r, const json_t *step)
 {
     static const char *const keys[] = {"at",   "every",   "until",  "scale", "write",
-                                       "pods", "metrics", "expect", "name"};
+                                       "pods", "metrics", "expect", "name",  "request"};
     static const char *const expectations[] = {"desired",     "proposal",         "reason",
                                                "explanation", "dropScaledToZero", "conditions",
                                                "events",      "metrics"};
@@ -254,9 +255,14 @@ static struct gs_error *make_spec(const json_t *spec, json_t **ret_object, struc
 static struct gs_error *make_config(const json_t *in, struct hpa_config *ret)
 {
     static const char *const keys[] = {"downscaleWindow", "cpuInitPeriod", "readinessDelay",
-                                       "tolerance", "scaleToZero"};
+                                       "tolerance",       "scaleToZero",   "compat"};
     struct gs_error *err = in ? check_keys(in, "config", keys, GS_ARRAY_LEN(keys)) : NULL;
     struct hpa_config c = hpa_config_default();
+    const char *compat = gs_json_str(in, "compat", NULL);
+    if (!err && json_object_get(in, "compat") && !compat)
+        err = gs_error_new(GS_EINVAL, "config.compat must be a text such as \"1.29\"");
+    if (!err && compat)
+        err = hpa_config_follow(&c, compat);
     c.downscale_window_ms = scene_ms(in, "downscaleWindow", (double)c.downscale_window_ms / 1000);
     c.cpu_init_period_ms = scene_ms(in, "cpuInitPeriod", (double)c.cpu_init_period_ms / 1000);
     c.readiness_delay_ms = scene_ms(in, "readinessDelay", (double)c.readiness_delay_ms / 1000);
@@ -296,19 +302,48 @@ static struct gs_error *run_case(const json_t *value, struct replay_case_result 
     return err;
 }
 
+static struct gs_error *run_named(const json_t *value, char *name, struct replay_case_results *ret)
+{
+    gs_grow(&ret->items, &ret->cap, ret->n, sizeof(*ret->items));
+    struct replay_case_result *c = &ret->items[ret->n++];
+    *c = (struct replay_case_result){.name = name};
+    struct gs_error *err = run_case(value, c);
+    ret->n_failed += c->n_failures > 0;
+    return err ? gs_error_wrap(err, "%s", name) : NULL;
+}
+
+static struct gs_error *run_rows(const char *path, const struct gs_yaml_doc *doc, const char *name,
+                                 struct replay_case_results *ret)
+{
+    const json_t *rows = json_object_get(doc->value, "rows");
+    size_t n_columns = json_array_size(json_object_get(doc->value, "columns"));
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < json_array_size(rows); i++) {
+        GS_AUTO_JSON json_t *value = NULL;
+        const char *text = json_string_value(json_array_get(json_array_get(rows, i), n_columns));
+        char *full = gs_format("%s:%d %s, row %zu%s%s", path, doc->line, name, i + 1,
+                               text ? ": " : "", text ? text : "");
+        err = rows_expand(doc->value, i, &value);
+        if (!err) {
+            err = run_named(value, full, ret);
+        } else {
+            err = gs_error_wrap(err, "%s:%d %s", path, doc->line, name);
+            free(full);
+        }
+    }
+    return err;
+}
+
 static struct gs_error *run_doc(const char *path, const struct gs_yaml_doc *doc,
                                 const struct tsdb_regex *only, struct replay_case_results *ret)
 {
     const char *name = gs_json_str(doc->value, "name", NULL);
     if (only && !tsdb_regex_matches(only, gs_slice_of(name ? name : "")))
         return NULL;
-    gs_grow(&ret->items, &ret->cap, ret->n, sizeof(*ret->items));
-    struct replay_case_result *c = &ret->items[ret->n++];
-    *c = (struct replay_case_result){
-        .name = gs_format("%s:%d %s", path, doc->line, name ? name : "(without a name)")};
-    struct gs_error *err = run_case(doc->value, c);
-    ret->n_failed += c->n_failures > 0;
-    return err ? gs_error_wrap(err, "%s", c->name) : NULL;
+    name = name ? name : "(without a name)";
+    if (json_object_get(doc->value, "rows"))
+        return run_rows(path, doc, name, ret);
+    return run_named(doc->value, gs_format("%s:%d %s", path, doc->line, name), ret);
 }
 
 struct gs_error *replay_run_cases(const char *path, const char *run,

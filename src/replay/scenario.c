@@ -116,9 +116,21 @@ static void read_nodes(struct config_reader *r, const json_t *v, void *out)
     config_read(r, v, fields, "nodes", out);
 }
 
+static void read_compat(struct config_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    struct gs_error *err = json_is_string(v)
+                               ? hpa_config_follow(&d->s.controller, json_string_value(v))
+                               : gs_error_new(GS_EINVAL, "want a text such as \"1.29\"");
+    if (err)
+        config_fail(r, v, "compat: %s", gs_error_message(err));
+    gs_error_free(err);
+}
+
 static void read_controller(struct config_reader *r, const json_t *v, void *out)
 {
     static const struct config_field fields[] = {
+        {"compat", FIELD_READ, 0, read_compat},
         {"sync", FIELD_MS, AT(sync_ms), NULL},
         {"downscaleWindow", FIELD_MS, AT(controller.downscale_window_ms), NULL},
         {"cpuInitPeriod", FIELD_MS, AT(controller.cpu_init_period_ms), NULL},

@@ -49,8 +49,8 @@ static enum hpa_tri tri_of(const json_t *v)
     return gs_streq(text, "False") ? HPA_FALSE : HPA_TRI_UNKNOWN;
 }
 
-static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in, int64_t now_ms,
-                                size_t n_metrics)
+static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in,
+                                const json_t *default_request, int64_t now_ms, size_t n_metrics)
 {
     struct hpa_pod *pod = &s->pods[i];
     *pod = (struct hpa_pod){
@@ -64,6 +64,8 @@ static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in, int
     pod->ready_transition_ms = now_ms + scene_ms(in, "readySince", -3590);
     const json_t *request = json_object_get(in, "request");
     if (!request)
+        request = default_request;
+    if (!request)
         return NULL;
     int64_t milli = -1;
     struct gs_error *err = json_is_null(request) ? NULL : scene_milli(request, &milli);
@@ -73,8 +75,8 @@ static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in, int
     return err;
 }
 
-static struct gs_error *load_pods(struct scene *s, const json_t *pods, int64_t now_ms,
-                                  size_t n_metrics)
+static struct gs_error *load_pods(struct scene *s, const json_t *pods, const json_t *request,
+                                  int64_t now_ms, size_t n_metrics)
 {
     size_t n = json_is_integer(pods) && json_integer_value(pods) > 0
                    ? (size_t)json_integer_value(pods)
@@ -85,7 +87,7 @@ static struct gs_error *load_pods(struct scene *s, const json_t *pods, int64_t n
     s->requests = gs_alloc_array(n * n_metrics + 1, sizeof(*s->requests));
     struct gs_error *err = NULL;
     for (size_t i = 0; !err && i < n; i++)
-        err = set_pod(s, i, json_array_get(pods, i), now_ms, n_metrics);
+        err = set_pod(s, i, json_array_get(pods, i), request, now_ms, n_metrics);
     s->obs.pods = s->pods;
     s->obs.n_pods = n;
     return err;
@@ -160,7 +162,8 @@ struct gs_error *scene_load(const json_t *step, const json_t *pods, const json_t
         return gs_error_new(GS_ELIMIT, "more than %zu metrics", SCENE_MAX_METRICS);
     make_names(ret, pods, metrics);
     load_scale(ret, step, replicas);
-    struct gs_error *err = load_pods(ret, pods, now_ms, n_metrics);
+    struct gs_error *err =
+        load_pods(ret, pods, json_object_get(step, "request"), now_ms, n_metrics);
     for (size_t m = 0; !err && m < n_metrics; m++)
         err = load_samples(ret, m, json_array_get(metrics, m), now_ms);
     ret->obs.metrics = ret->metrics;

@@ -471,8 +471,8 @@ static void two_hpas_for_the_same_pods(void **state)
     b->text = "AmbiguousSelector";
     assert_true(fake_wait(&b->api, inactive_because, b));
     wait_event(b, "AmbiguousSelector",
-               "pods by selector app=web are controlled by more than one HPA (e.g. "
-               "[shop/also shop/gpu])");
+               "pods by selector app=web are controlled by multiple HPAs: "
+               "[shop/also shop/gpu]");
     // One goes, the other works again.
     fake_delete(&b->api, b->api.hpas, "shop/also");
     b->text = "ValidMetricFound";

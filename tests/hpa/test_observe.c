@@ -41,7 +41,7 @@ static void with_pod(const char *pod, const char *metric,
     struct gs_arena arena = {0};
     const struct hpa_pod *found;
     size_t n;
-    hpa_observe_pods(&spec, pods, &selector, &arena, &found, &n);
+    hpa_observe_pods(&spec, pods, &selector, 0, &arena, &found, &n);
     check(found, n, arg);
     gs_arena_finish(&arena);
     kube_selector_finish(&selector);

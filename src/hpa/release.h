@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kube-controller-manager decides or says differently from one release to the next: the minor
+// version of Kubernetes 1.x that did so first. Read from the tags v1.22 to v1.36; 1.37 and later
+// from the development branch of mid-2026.
+#pragma once
+
+#include "hpa/hpa.h"
+
+enum hpa_change {
+    HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric holds a scale-down, others go on
+    HPA_SINCE_FILL_TO_TARGET = 26, // missing pods use max(100 %, target) of their request
+    HPA_SINCE_LONG_REQUEST_ERROR = 26,
+    HPA_SINCE_BOTH_EVENTS = 26,       // rate limits count changes of both directions
+    HPA_SINCE_AMBIGUOUS = 26,         // pods of two autoscalers are an error
+    HPA_SINCE_TARGETED_PODS = 27,     // text of the error when no sample remains
+    HPA_SINCE_CONTAINER_NAMED = 27,   // "cpu container resource utilization"
+    HPA_SINCE_RESTARTABLE_INIT = 29,  // sidecars' requests count
+    HPA_SINCE_INCLUSIVE = 33,         // tolerance tested as a range
+    HPA_SINCE_CONTAINER_MISSING = 33, // a container without a sample makes the pod missing
+    HPA_SINCE_POD_LEVEL = 34,         // pod-level requests
+    HPA_SINCE_OVERFLOW = 34,          // a negative sum of External series is the largest number
+    HPA_SINCE_BINARY_MEMORY = 34,     // memory as Mi in the status
+    HPA_SINCE_OWN_TOLERANCE = 35,     // behavior.scaleUp.tolerance (gate on)
+    HPA_SINCE_SCALED_TO_ZERO = 36,    // zero is a pause unless the condition ScaledToZero is true
+    HPA_SINCE_ZERO_GATE = 37,         // gate HPAScaleToZero on
+    HPA_SINCE_GENERATION = 37,        // status.observedGeneration
+    HPA_SINCE_OBJECT_TEXT = 37,       // place of the object in an Object metric's error
+    HPA_SINCE_SUCCEEDED = 38,         // finished pods are ignored
+    HPA_SINCE_ZERO_AVERAGE = 38,      // average of an Object metric over no replicas is 0
+};
+
+static inline bool hpa_since(int release, enum hpa_change change)
+{
+    return release == 0 || release >= (int)change;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decision tables in the narrow sense: a document with `columns` and `rows` stands for a case a
+// row. Private to the room.
+#pragma once
+
+#include "codec/json.h"
+
+// A row as a case of its own: name, spec, config and one step. GS_EINVAL: the row does not fit.
+struct gs_error *rows_expand(const json_t *doc, size_t row, json_t **ret);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/api/api.h"
+#include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
 #include "engine/rules/objects.h"
 #include "engine/state/feed.h"
@@ -29,6 +30,7 @@ struct engine {
     size_t n_remotes;
     struct kube_state_feed *state;      // NULL: not wanted
     struct rules_objects *rule_objects; // NULL: not wanted
+    struct monitors *monitors;          // NULL: not wanted
     struct engine_api *api;
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
@@ -112,6 +114,8 @@ static struct gs_error *load(struct engine *e)
         gs_warn("engine", "%s", cfg->ignored[i]);
     promql_engine_set_default_step(e->promql, cfg->evaluation_interval_ms);
     scrape_manager_apply(e->scrapes, cfg);
+    if (e->monitors)
+        monitors_set_defaults(e->monitors, cfg);
     start_remotes(e, cfg);
     engine_api_set_config(e->api, cfg);
     engine_config_free(e->config);
@@ -224,6 +228,8 @@ static struct gs_error *compose(struct engine *e)
             &e->state);
     if (e->o.kube && e->o.kube_rules)
         e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, NULL, e->rules);
+    if (e->o.kube && e->o.kube_monitors)
+        e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes);
     if (!err)
         err = make_api(e);
     if (err)
@@ -273,6 +279,7 @@ void engine_free(struct engine *e)
         rules_manager_free(e->rules);
     if (e->scrapes)
         scrape_manager_free(e->scrapes);
+    monitors_free(e->monitors);
     if (e->promql)
         promql_engine_free(e->promql);
     if (e->db)

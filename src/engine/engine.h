@@ -22,6 +22,7 @@ struct engine_options {
     struct kube_client *kube;      // NULL: no cluster
     bool kube_state;               // the cluster's objects as kube_* series
     bool kube_rules;               // its PrometheusRule objects are evaluated too
+    bool kube_monitors;            // its ServiceMonitor and PodMonitor objects are scraped too
     const char *kube_state_labels; // allow-list; NULL: the default
     const char *external_url;      // NULL: none
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none

@@ -274,9 +274,9 @@ static void scale_reads_and_writes_replicas(void **state)
 
 static void inert_kinds_say_so(void **state)
 {
-    AUTO_REPLY struct reply made = request(
-        *state, "POST", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors",
-        "{\"metadata\":{\"name\":\"m\"},\"spec\":{\"endpoints\":[{\"port\":\"metrics\"}]}}");
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+                "{\"metadata\":{\"name\":\"m\"},\"spec\":{\"podSelector\":{}}}");
     assert_status(made, 201);
     AUTO_REPLY struct reply events =
         request(*state, "GET",
@@ -285,8 +285,8 @@ static void inert_kinds_say_so(void **state)
     assert_non_null(event);
     assert_string_equal(gs_json_str(event, "reason", NULL), "NothingActsOnKind");
     assert_string_equal(gs_json_str(event, "message", NULL),
-                        "ServiceMonitor.monitoring.coreos.com \"m\" is stored, but nothing acts on "
-                        "it here");
+                        "NetworkPolicy.networking.k8s.io \"m\" is stored, but nothing acts on it "
+                        "here");
     AUTO_REPLY struct reply view =
         request(*state, "GET", "/apis/events.k8s.io/v1/namespaces/default/events", NULL);
     event = json_array_get(json_object_get(view.body, "items"), 0);

@@ -211,6 +211,7 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
         .kube = r->kube,
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,
+        .kube_monitors = f->kube_monitors,
         .kube_state_labels = f->kube_state_labels,
         .external_url = r->external_url,
         .route_prefix = r->route_prefix,

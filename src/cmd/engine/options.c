@@ -65,6 +65,11 @@ const struct gs_opt engine_option_rows[] = {
      AT(kube_rules),
      .help = "Also evaluate the PrometheusRule objects (monitoring.coreos.com/v1) of all "
              "namespaces."},
+    {.name = "kube-monitors",
+     .type = GS_OPT_BOOL,
+     AT(kube_monitors),
+     .help = "Also scrape what the ServiceMonitor and PodMonitor objects (monitoring.coreos.com/v1) "
+             "of all namespaces name, as the Prometheus operator would."},
     {.name = "kube-state.metric-labels-allowlist",
      .arg = "LIST",
      .type = GS_OPT_STRING,

@@ -19,7 +19,7 @@ struct engine_flags {
     int64_t retention_ns, max_series;
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *kubeconfig;
-    bool kube_state, kube_rules;
+    bool kube_state, kube_rules, kube_monitors;
     const char *kube_state_labels;
     const char *log_level, *log_format;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];

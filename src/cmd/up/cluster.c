@@ -218,6 +218,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube = c->client,
         .kube_state = true,
         .kube_rules = true,
+        .kube_monitors = true,
     };
     struct gs_error *err = engine_new(c->loop, &engine, &c->engine);
     if (!err)

@@ -243,6 +243,21 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
     return NULL;
 }
 
+struct gs_error *engine_config_from_json(const json_t *document, const char *name,
+                                         struct engine_config **ret)
+{
+    struct gs_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
+    const struct gs_yaml_docs docs = {.items = &doc, .len = 1};
+    struct engine_config *c = gs_alloc(sizeof(*c));
+    c->own = gs_alloc(sizeof(struct own));
+    struct gs_error *err = read_docs(c, &docs, NULL, name, NULL);
+    if (err)
+        engine_config_free(c);
+    else
+        *ret = c;
+    return err;
+}
+
 struct gs_error *engine_config_load(const char *path, struct engine_config **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};

@@ -154,6 +154,9 @@ struct engine_config {
 struct gs_error *engine_config_load(const char *path, struct engine_config **ret);
 struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
                                      struct engine_config **ret);
+// A configuration that a program made, as a JSON document. Errors have no positions.
+struct gs_error *engine_config_from_json(const json_t *document, const char *name,
+                                         struct engine_config **ret);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 

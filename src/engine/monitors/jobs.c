@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/monitors/jobs.h"
+
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/selector.h"
+
+#define META "__meta_kubernetes_"
+
+static const struct {
+    const char *name, *role, *object, *endpoints;
+} kinds[] = {
+    [MONITOR_SERVICE] = {"serviceMonitor", "endpoints", "service", "endpoints"},
+    [MONITOR_POD] = {"podMonitor", "pod", "pod", "podMetricsEndpoints"},
+};
+
+char *monitor_name(enum monitor_kind kind, const json_t *obj)
+{
+    const char *ns = kube_namespace(obj), *name = kube_name(obj);
+    return gs_format("%s/%s/%s", kinds[kind].name, ns ? ns : "", name ? name : "");
+}
+
+// --- relabelling, one rule each ---
+
+struct rule {
+    const char *action, *source, *source2, *separator, *regex, *target, *replacement;
+};
+
+static void add_rule(json_t *list, struct rule r)
+{
+    json_t *rule = json_object();
+    gs_json_set_str(rule, "action", r.action);
+    if (r.source) {
+        json_t *sources = json_array();
+        json_array_append_new(sources, json_string(r.source));
+        if (r.source2)
+            json_array_append_new(sources, json_string(r.source2));
+        json_object_set_new(rule, "source_labels", sources);
+    }
+    gs_json_set_str(rule, "separator", r.separator);
+    gs_json_set_str(rule, "regex", r.regex);
+    gs_json_set_str(rule, "target_label", r.target);
+    gs_json_set_str(rule, "replacement", r.replacement);
+    json_array_append_new(list, rule);
+}
+
+static void copy_label(json_t *list, const char *source, const char *target)
+{
+    add_rule(list, (struct rule){.source = source, .target = target});
+}
+
+static void set_label(json_t *list, const char *target, const char *value)
+{
+    add_rule(list, (struct rule){.target = target, .replacement = value});
+}
+
+// What no label name may have becomes "_". Caller frees.
+static char *sanitized(const char *label)
+{
+    char *out = gs_strdup(label);
+    for (char *c = out; *c; c++)
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+            *c = '_';
+    return out;
+}
+
+// A label of the service or pod, when it has one, as a label of the target.
+static void take_label(json_t *list, const char *object, const char *label, const char *target)
+{
+    GS_AUTO_FREE char *name = sanitized(label);
+    GS_AUTO_FREE char *source = gs_format(META "%s_label_%s", object, name);
+    add_rule(list, (struct rule){.source = source,
+                                 .target = target ? target : name,
+                                 .regex = "(.+)",
+                                 .replacement = "${1}"});
+}
+
+static void take_labels(json_t *list, const char *object, const json_t *labels)
+{
+    size_t i;
+    json_t *label;
+    json_array_foreach (labels, i, label)
+        if (json_string_length(label))
+            take_label(list, object, json_string_value(label), NULL);
+}
+
+// --- which services or pods ---
+
+static void select_values(json_t *list, const char *object, const char *key, const char *action,
+                          const char *values)
+{
+    GS_AUTO_FREE char *name = sanitized(key);
+    GS_AUTO_FREE char *label = gs_format(META "%s_label_%s", object, name);
+    GS_AUTO_FREE char *present = gs_format(META "%s_labelpresent_%s", object, name);
+    GS_AUTO_FREE char *regex = gs_format("(%s);true", values);
+    add_rule(list,
+             (struct rule){.action = action, .source = label, .source2 = present, .regex = regex});
+}
+
+static void select_presence(json_t *list, const char *object, const char *key, const char *action)
+{
+    GS_AUTO_FREE char *name = sanitized(key);
+    GS_AUTO_FREE char *present = gs_format(META "%s_labelpresent_%s", object, name);
+    add_rule(list, (struct rule){.action = action, .source = present, .regex = "true"});
+}
+
+static char *joined(const json_t *values)
+{
+    struct gs_buf out = {0};
+    size_t i;
+    json_t *value;
+    json_array_foreach (values, i, value)
+        gs_buf_addf(&out, "%s%s", i ? "|" : "",
+                    json_string_value(value) ? json_string_value(value) : "");
+    return gs_buf_take(&out);
+}
+
+static void select_expression(json_t *list, const char *object, const json_t *e)
+{
+    const char *key = gs_json_str(e, "key", NULL), *op = gs_json_str(e, "operator", NULL);
+    GS_AUTO_FREE char *values = joined(gs_json_get(e, "values", NULL));
+    if (gs_streq(op, "In"))
+        select_values(list, object, key, "keep", values);
+    else if (gs_streq(op, "NotIn"))
+        select_values(list, object, key, "drop", values);
+    else
+        select_presence(list, object, key, gs_streq(op, "Exists") ? "keep" : "drop");
+}
+
+// The selector was checked before.
+static void select_objects(json_t *list, const char *object, const json_t *selector)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    json_object_foreach (gs_json_get(selector, "matchLabels", NULL), key, value)
+        select_values(list, object, key, "keep", json_string_value(value));
+    json_array_foreach (gs_json_get(selector, "matchExpressions", NULL), i, value)
+        select_expression(list, object, value);
+}
+
+// --- which port ---
+
+static bool is_set(const json_t *port)
+{
+    return json_is_string(port) ? json_string_length(port) > 0 : json_integer_value(port) != 0;
+}
+
+static void keep_port(json_t *list, const char *source, const json_t *port)
+{
+    GS_AUTO_JSON json_t *text = monitor_text(port);
+    add_rule(list,
+             (struct rule){.action = "keep", .source = source, .regex = json_string_value(text)});
+}
+
+static void keep_container_port(json_t *list, const json_t *port)
+{
+    keep_port(list,
+              json_is_string(port) ? META "pod_container_port_name"
+                                   : META "pod_container_port_number",
+              port);
+}
+
+static void select_port(json_t *list, enum monitor_kind kind, const json_t *endpoint)
+{
+    const json_t *port = json_object_get(endpoint, "port");
+    const json_t *number = kind == MONITOR_POD ? json_object_get(endpoint, "portNumber") : NULL;
+    const json_t *target = json_object_get(endpoint, "targetPort");
+    if (is_set(port))
+        keep_port(list,
+                  kind == MONITOR_POD ? META "pod_container_port_name" : META "endpoint_port_name",
+                  port);
+    else if (is_set(number))
+        keep_container_port(list, number);
+    else if (is_set(target))
+        keep_container_port(list, target);
+}
+
+// A portNumber gives no such label.
+static void name_endpoint(json_t *list, const json_t *endpoint)
+{
+    const json_t *port = json_object_get(endpoint, "port");
+    const json_t *target = json_object_get(endpoint, "targetPort");
+    GS_AUTO_JSON json_t *text = monitor_text(is_set(port) ? port : target);
+    if (text)
+        set_label(list, "endpoint", json_string_value(text));
+}
+
+// --- the whole relabelling ---
+
+static void drop_ended_pods(json_t *list, const json_t *endpoint)
+{
+    if (gs_json_bool(endpoint, true, "filterRunning", NULL))
+        add_rule(list, (struct rule){.action = "drop",
+                                     .source = META "pod_phase",
+                                     .regex = "(Failed|Succeeded)"});
+}
+
+static void from_target(json_t *list, const char *regex, const char *label)
+{
+    add_rule(list, (struct rule){.source = META "endpoint_address_target_kind",
+                                 .source2 = META "endpoint_address_target_name",
+                                 .separator = ";",
+                                 .regex = regex,
+                                 .replacement = "${1}",
+                                 .target = label});
+}
+
+static void service_rules(json_t *list, const json_t *spec, const json_t *endpoint)
+{
+    const char *job_label = gs_json_str(spec, "jobLabel", NULL);
+    select_objects(list, "service", json_object_get(spec, "selector"));
+    select_port(list, MONITOR_SERVICE, endpoint);
+    from_target(list, "Node;(.*)", "node");
+    from_target(list, "Pod;(.*)", "pod");
+    copy_label(list, META "namespace", "namespace");
+    copy_label(list, META "service_name", "service");
+    copy_label(list, META "pod_name", "pod");
+    copy_label(list, META "pod_container_name", "container");
+    drop_ended_pods(list, endpoint);
+    take_labels(list, "service", json_object_get(spec, "targetLabels"));
+    take_labels(list, "pod", json_object_get(spec, "podTargetLabels"));
+    copy_label(list, META "service_name", "job");
+    if (job_label && *job_label)
+        take_label(list, "service", job_label, "job");
+    name_endpoint(list, endpoint);
+}
+
+static void pod_rules(json_t *list, const json_t *obj, const json_t *spec, const json_t *endpoint)
+{
+    const char *job_label = gs_json_str(spec, "jobLabel", NULL);
+    GS_AUTO_FREE char *job = gs_format("%s/%s", kube_namespace(obj), kube_name(obj));
+    drop_ended_pods(list, endpoint);
+    select_objects(list, "pod", json_object_get(spec, "selector"));
+    select_port(list, MONITOR_POD, endpoint);
+    copy_label(list, META "namespace", "namespace");
+    copy_label(list, META "pod_container_name", "container");
+    copy_label(list, META "pod_name", "pod");
+    take_labels(list, "pod", json_object_get(spec, "podTargetLabels"));
+    set_label(list, "job", job);
+    if (job_label && *job_label)
+        take_label(list, "pod", job_label, "job");
+    name_endpoint(list, endpoint);
+}
+
+// The endpoint's own rules.
+static void add_own(json_t *list, const json_t *rules)
+{
+    static const struct monitor_rename names[] = {
+        {"targetLabel", "target_label"}, {"regex", "regex"}, {"action", "action"}, {0}};
+    size_t i;
+    json_t *from;
+    json_array_foreach (rules, i, from) {
+        json_t *rule = json_object();
+        json_t *sources = json_object_get(from, "sourceLabels");
+        int64_t modulus = gs_json_int(from, 0, "modulus", NULL);
+        monitor_copy(from, names, rule);
+        if (json_array_size(sources))
+            json_object_set(rule, "source_labels", sources);
+        if (modulus)
+            json_object_set_new(rule, "modulus", gs_json_strf("%lld", (long long)modulus));
+        // Here an empty text is a setting.
+        gs_json_set_str(rule, "separator", gs_json_str(from, "separator", NULL));
+        gs_json_set_str(rule, "replacement", gs_json_str(from, "replacement", NULL));
+        json_array_append_new(list, rule);
+    }
+}
+
+static json_t *relabelling(const struct monitor_build *b, const json_t *spec,
+                           const json_t *endpoint)
+{
+    json_t *list = json_array();
+    copy_label(list, "job", "__tmp_prometheus_job_name");
+    if (b->kind == MONITOR_SERVICE)
+        service_rules(list, spec, endpoint);
+    else
+        pod_rules(list, b->obj, spec, endpoint);
+    add_own(list, json_object_get(endpoint, "relabelings"));
+    return list;
+}
+
+// --- a job ---
+
+static json_t *namespaces(const struct monitor_build *b, const json_t *selector)
+{
+    size_t i;
+    json_t *name, *list = json_array();
+    if (gs_json_bool(selector, false, "any", NULL))
+        return list;
+    json_array_foreach (gs_json_get(selector, "matchNames", NULL), i, name)
+        if (json_is_string(name))
+            json_array_append(list, name);
+    if (!json_array_size(list))
+        json_array_append_new(list, json_string(kube_namespace(b->obj)));
+    return list;
+}
+
+static json_t *discovery(const struct monitor_build *b, const json_t *spec)
+{
+    json_t *sd = json_pack("{s:s}", "role", kinds[b->kind].role);
+    json_t *names = namespaces(b, json_object_get(spec, "namespaceSelector"));
+    if (json_array_size(names))
+        json_object_set_new(sd, "namespaces", json_pack("{s:O}", "names", names));
+    json_decref(names);
+    if (gs_json_bool(spec, false, "attachMetadata", "node", NULL))
+        json_object_set_new(sd, "attach_metadata", json_pack("{s:s}", "node", "true"));
+    return json_pack("[o]", sd);
+}
+
+static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_t *endpoint,
+                        size_t i)
+{
+    static const struct monitor_rename limits[] = {
+        {"sampleLimit", "sample_limit"},
+        {"targetLimit", "target_limit"},
+        {"labelLimit", "label_limit"},
+        {"labelNameLengthLimit", "label_name_length_limit"},
+        {"labelValueLengthLimit", "label_value_length_limit"},
+        {"bodySizeLimit", "body_size_limit"},
+        {0},
+    };
+    json_t *job = json_object(), *metric_rules = json_array();
+    GS_AUTO_FREE char *name = monitor_name(b->kind, b->obj);
+    json_object_set_new(job, "job_name", gs_json_strf("%s/%zu", name, i));
+    json_object_set_new(job, "kubernetes_sd_configs", discovery(b, spec));
+    monitor_endpoint(b, endpoint, job);
+    monitor_copy(spec, limits, job);
+    json_object_set_new(job, "relabel_configs", relabelling(b, spec, endpoint));
+    add_own(metric_rules, json_object_get(endpoint, "metricRelabelings"));
+    json_object_set_new(job, "metric_relabel_configs", metric_rules);
+    return job;
+}
+
+// --- the object ---
+
+static void check_spec(struct monitor_build *b, const json_t *spec)
+{
+    struct kube_selector selector = {0};
+    const json_t *labels = json_object_get(spec, "selector");
+    const char *class = gs_json_str(spec, "scrapeClass", NULL);
+    if (labels) {
+        struct gs_error *err = kube_selector_from_json(labels, &selector);
+        if (err)
+            monitor_fail(b, gs_error_wrap(err, "selector"));
+        kube_selector_finish(&selector);
+    }
+    // Classes belong to the operator's Prometheus objects.
+    if (class && *class)
+        monitor_fail(b, gs_error_new(GS_ENOTFOUND, "scrapeClass \"%s\" not found", class));
+}
+
+struct gs_error *monitor_jobs(struct monitor_build *b, json_t **ret_jobs)
+{
+    const json_t *spec = json_object_get(b->obj, "spec");
+    const json_t *endpoints = json_object_get(spec, kinds[b->kind].endpoints);
+    GS_AUTO_JSON json_t *jobs = json_array();
+    size_t i;
+    json_t *endpoint;
+    check_spec(b, spec);
+    json_array_foreach (endpoints, i, endpoint) {
+        if (b->err)
+            break;
+        if (json_is_object(endpoint))
+            json_array_append_new(jobs, make_job(b, spec, endpoint, i));
+        else
+            b->err = gs_error_new(GS_EINVAL, "not an object");
+        if (b->err)
+            b->err = gs_error_wrap(b->err, "%s[%zu]", kinds[b->kind].endpoints, i);
+    }
+    if (b->err)
+        return GS_TAKE(b->err);
+    *ret_jobs = b->pending ? NULL : GS_TAKE(jobs);
+    return NULL;
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/monitors/monitors.h"
+
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/monitors/jobs.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+
+#define GROUP "monitoring.coreos.com"
+
+enum { LOOK_EVERY_MS = 30000 };
+
+// A Secret or ConfigMap that monitors name, watched alone: reading all Secrets is more than an
+// account should be allowed.
+struct asset {
+    struct monitors *owner;
+    enum monitor_asset kind;
+    char *ns, *name;
+    struct kube_cache *cache;
+    unsigned users;
+    struct asset *next;
+};
+
+struct monitor {
+    struct monitors *owner;
+    enum monitor_kind kind;
+    char *name; // "serviceMonitor/NS/NAME", also of its set of jobs
+    json_t *obj;
+    struct engine_config *cfg; // what its jobs run with; NULL: none
+    char *error;
+    bool waiting;
+    struct asset **assets; // what it named when it was read last
+    size_t n_assets, assets_cap;
+};
+
+struct watched { // one of the two resources
+    struct monitors *owner;
+    enum monitor_kind kind;
+    struct kube_cache *cache;
+    char *told; // what the log has of why it cannot be seen
+};
+
+struct monitors {
+    uv_loop_t *loop;
+    struct kube_client *client;
+    struct scrape_manager *scrapes;
+    struct watched watched[MONITOR_KINDS];
+    struct gs_hmap *by_name; // -> struct monitor
+    struct asset *assets;
+    json_t *global; // the defaults, as a configuration has them
+    uv_timer_t *look;
+};
+
+// --- Secrets and ConfigMaps ---
+
+static void read_monitor(struct monitor *m);
+
+static bool uses(const struct monitor *m, const struct asset *a)
+{
+    for (size_t i = 0; i < m->n_assets; i++)
+        if (m->assets[i] == a)
+            return true;
+    return false;
+}
+
+static void asset_release(struct asset *a);
+
+static void asset_changed(struct asset *a)
+{
+    size_t pos = 0;
+    void *m;
+    struct gs_hmap *all = a->owner->by_name;
+    a->users++; // it stays while the monitors that use it are read
+    while (gs_hmap_next(all, &pos, NULL, &m))
+        if (uses(m, a))
+            read_monitor(m);
+    asset_release(a);
+}
+
+static void on_asset(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct asset *a = arg;
+    if (kube_cache_synced(a->cache) &&
+        !json_equal(gs_json_get(old_obj, "data", NULL), gs_json_get(new_obj, "data", NULL)))
+        asset_changed(a);
+}
+
+static void on_asset_synced(void *arg)
+{
+    asset_changed(arg);
+}
+
+static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, const char *ns,
+                                const char *name)
+{
+    static const struct kube_gvr resources[] = {
+        [MONITOR_SECRET] = {"", "v1", "secrets"}, [MONITOR_CONFIGMAP] = {"", "v1", "configmaps"}};
+    for (struct asset *a = o->assets; a; a = a->next)
+        if (a->kind == kind && gs_streq(a->ns, ns) && gs_streq(a->name, name))
+            return a;
+    struct asset *a = gs_alloc(sizeof(*a));
+    GS_AUTO_BUF struct gs_buf query = {0};
+    GS_AUTO_FREE char *selector = gs_format("metadata.name=%s", name);
+    gs_buf_add_str(&query, "fieldSelector=");
+    http_encode(gs_slice_of(selector), &query);
+    a->owner = o;
+    a->kind = kind;
+    a->ns = gs_strdup(ns);
+    a->name = gs_strdup(name);
+    a->cache = kube_cache_new(o->loop, o->client, resources[kind], ns, query.data);
+    const struct kube_cache_handlers handlers = {on_asset, on_asset_synced, a};
+    kube_cache_add_handlers(a->cache, &handlers);
+    kube_cache_start(a->cache);
+    a->next = o->assets;
+    o->assets = a;
+    return a;
+}
+
+static void asset_free(struct asset *a)
+{
+    kube_cache_free(a->cache);
+    free(a->ns);
+    free(a->name);
+    free(a);
+}
+
+static void asset_release(struct asset *a)
+{
+    struct asset **link = &a->owner->assets;
+    if (--a->users)
+        return;
+    while (*link != a)
+        link = &(*link)->next;
+    *link = a->next;
+    asset_free(a);
+}
+
+static void assets_release(struct asset **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        asset_release(list[i]);
+    free(list);
+}
+
+static const json_t *look_up(void *arg, enum monitor_asset kind, const char *name,
+                             bool *ret_pending)
+{
+    struct monitor *m = arg;
+    const char *ns = kube_namespace(m->obj);
+    struct asset *a = asset_open(m->owner, kind, ns, name);
+    if (!uses(m, a)) {
+        gs_grow(&m->assets, &m->assets_cap, m->n_assets, sizeof(struct asset *));
+        m->assets[m->n_assets++] = a;
+        a->users++;
+    }
+    *ret_pending = !kube_cache_synced(a->cache);
+    return *ret_pending ? NULL : kube_cache_get(a->cache, ns, name);
+}
+
+// --- one monitor ---
+
+static struct gs_error *make_config(struct monitor *m, struct engine_config **ret)
+{
+    struct monitor_build b = {.kind = m->kind, .obj = m->obj, .lookup = look_up, .arg = m};
+    json_t *jobs = NULL;
+    struct gs_error *err = monitor_jobs(&b, &jobs);
+    m->waiting = !err && b.pending;
+    if (err || !jobs)
+        return err;
+    GS_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
+    if (m->owner->global)
+        json_object_set(doc, "global", m->owner->global);
+    return engine_config_from_json(doc, "spec", ret);
+}
+
+// The jobs' configuration outlives the jobs.
+static void apply(struct monitor *m, struct engine_config *cfg)
+{
+    struct engine_config *old = m->cfg;
+    scrape_manager_apply_extra(m->owner->scrapes, m->name, cfg ? cfg->scrapes : NULL,
+                               cfg ? cfg->n_scrapes : 0);
+    m->cfg = cfg;
+    engine_config_free(old);
+}
+
+static void tell(struct monitor *m, struct gs_error *err)
+{
+    const char *text = err ? gs_error_message(err) : NULL;
+    if (text && !gs_streq(text, m->error))
+        gs_warn("monitors", "%s: no jobs: %s", m->name, text);
+    else if (!text && m->error && !m->waiting)
+        gs_info("monitors", "%s: mended", m->name);
+    if (text || !m->waiting) {
+        free(m->error);
+        m->error = gs_strdup(text);
+    }
+    for (size_t i = 0; m->cfg && i < m->cfg->n_ignored; i++)
+        gs_warn("monitors", "%s: %s", m->name, m->cfg->ignored[i]);
+}
+
+// While a Secret is not known yet, the jobs that are there go on.
+static void read_monitor(struct monitor *m)
+{
+    struct asset **before = m->assets;
+    size_t n_before = m->n_assets;
+    struct engine_config *cfg = NULL;
+    m->assets = NULL;
+    m->n_assets = m->assets_cap = 0;
+    GS_AUTO_ERROR struct gs_error *err = make_config(m, &cfg);
+    assets_release(before, n_before);
+    if (!m->waiting)
+        apply(m, cfg);
+    tell(m, err);
+}
+
+static void monitor_free(void *arg)
+{
+    struct monitor *m = arg;
+    assets_release(m->assets, m->n_assets);
+    engine_config_free(m->cfg);
+    json_decref(m->obj);
+    free(m->error);
+    free(m->name);
+    free(m);
+}
+
+// --- all of them ---
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct watched *w = arg;
+    struct monitors *o = w->owner;
+    GS_AUTO_FREE char *name = monitor_name(w->kind, new_obj ? new_obj : old_obj);
+    struct monitor *m = gs_hmap_get_str(o->by_name, name);
+    if (!new_obj) {
+        if (!m)
+            return;
+        apply(m, NULL);
+        gs_hmap_remove_str(o->by_name, name);
+        monitor_free(m);
+        return;
+    }
+    if (m && json_equal(gs_json_get(m->obj, "spec", NULL), gs_json_get(new_obj, "spec", NULL)))
+        return;
+    if (!m) {
+        m = gs_alloc(sizeof(*m));
+        m->owner = o;
+        m->kind = w->kind;
+        m->name = GS_TAKE(name);
+        gs_hmap_put_str(o->by_name, m->name, m);
+    }
+    json_decref(m->obj);
+    m->obj = json_incref((json_t *)(uintptr_t)new_obj);
+    read_monitor(m);
+}
+
+// Not being allowed to see the objects must not look like there being none. Without the resource
+// there are none.
+static void look(struct watched *w)
+{
+    const char *error = kube_cache_error(w->cache);
+    if (error && strstr(error, "could not find the requested resource"))
+        error = NULL;
+    if (error && !gs_streq(error, w->told))
+        gs_warn("monitors", "%s objects: %s",
+                w->kind == MONITOR_SERVICE ? "ServiceMonitor" : "PodMonitor", error);
+    free(w->told);
+    w->told = gs_strdup(error);
+}
+
+static void on_look(uv_timer_t *t)
+{
+    struct monitors *o = t->data;
+    for (size_t i = 0; i < MONITOR_KINDS; i++)
+        look(&o->watched[i]);
+    for (const struct asset *a = o->assets; a; a = a->next)
+        if (!kube_cache_synced(a->cache) && kube_cache_error(a->cache))
+            gs_warn("monitors", "%s %s/%s: %s", a->kind == MONITOR_SECRET ? "Secret" : "ConfigMap",
+                    a->ns, a->name, kube_cache_error(a->cache));
+}
+
+static void watch(struct monitors *o, enum monitor_kind kind, const char *resource)
+{
+    struct watched *w = &o->watched[kind];
+    w->owner = o;
+    w->kind = kind;
+    w->cache =
+        kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL, NULL);
+    const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = w};
+    kube_cache_add_handlers(w->cache, &handlers);
+    kube_cache_start(w->cache);
+}
+
+struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
+                              struct scrape_manager *scrapes)
+{
+    struct monitors *o = gs_alloc(sizeof(*o));
+    o->loop = loop;
+    o->client = client;
+    o->scrapes = scrapes;
+    o->by_name = gs_hmap_new(monitor_free);
+    watch(o, MONITOR_SERVICE, "servicemonitors");
+    watch(o, MONITOR_POD, "podmonitors");
+    o->look = gs_alloc(sizeof(*o->look));
+    uv_timer_init(loop, o->look);
+    o->look->data = o;
+    uv_timer_start(o->look, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    return o;
+}
+
+static void set_limit(json_t *global, const char *key, size_t limit, const char *unit)
+{
+    if (limit)
+        json_object_set_new(global, key, gs_json_strf("%zu%s", limit, unit));
+}
+
+void monitors_set_defaults(struct monitors *o, const struct engine_config *cfg)
+{
+    json_t *global = json_object();
+    const struct engine_scrape_config *d = &cfg->defaults;
+    json_object_set_new(global, "scrape_interval",
+                        gs_json_strf("%lldms", (long long)cfg->scrape_interval_ms));
+    json_object_set_new(global, "scrape_timeout",
+                        gs_json_strf("%lldms", (long long)cfg->scrape_timeout_ms));
+    set_limit(global, "sample_limit", d->sample_limit, "");
+    set_limit(global, "target_limit", d->target_limit, "");
+    set_limit(global, "label_limit", d->label_limit, "");
+    set_limit(global, "label_name_length_limit", d->label_name_length_limit, "");
+    set_limit(global, "label_value_length_limit", d->label_value_length_limit, "");
+    set_limit(global, "body_size_limit", d->body_size_limit, "B");
+    bool same = json_equal(global, o->global);
+    json_decref(o->global);
+    o->global = global;
+    size_t pos = 0;
+    void *m;
+    while (!same && gs_hmap_next(o->by_name, &pos, NULL, &m))
+        read_monitor(m);
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void monitors_free(struct monitors *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < MONITOR_KINDS; i++) {
+        kube_cache_free(o->watched[i].cache);
+        free(o->watched[i].told);
+    }
+    gs_hmap_free(o->by_name);
+    uv_close((uv_handle_t *)o->look, free_handle);
+    json_decref(o->global);
+    free(o);
+}
+
+struct monitors_count monitors_count(const struct monitors *o)
+{
+    struct monitors_count n = {0};
+    size_t pos = 0;
+    void *value;
+    while (gs_hmap_next(o->by_name, &pos, NULL, &value)) {
+        const struct monitor *m = value;
+        n.waiting += m->waiting;
+        n.rejected += !m->waiting && m->error;
+        n.selected += m->cfg != NULL;
+    }
+    return n;
+}
+
+const char *monitors_error(const struct monitors *o, const char *name)
+{
+    const struct monitor *m = gs_hmap_get_str(o->by_name, name);
+    return m ? m->error : NULL;
+}

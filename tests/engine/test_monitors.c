@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// ServiceMonitor and PodMonitor objects of a scripted API: the targets that come out of the scrape
+// manager, compared with what the Prometheus operator's rules give.
+#include "engine/monitors/monitors.h"
+
+#include "../kube/loop.h"
+#include "base/mem.h"
+#include "codec/yaml.h"
+#include "net/http_client.h"
+#include "net/http_server.h"
+
+struct watcher {
+    struct fixture *f;
+    const char *resource;
+    struct http_stream *stream;
+};
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *http;
+    struct kube_client *client;
+    struct tsdb *db;
+    struct scrape_manager *scrapes;
+    struct monitors *monitors;
+    struct engine_config *config;
+    const char *service_monitors, *pod_monitors, *pods, *services, *endpoints, *secrets, *maps;
+    struct watcher watchers[8];
+    size_t n_watchers;
+    bool no_resources;
+    struct http_server *target;
+    char *authorization;
+};
+
+static void closed(void *arg)
+{
+    struct watcher *w = arg;
+    w->stream = NULL;
+}
+
+// "/apis/monitoring.coreos.com/v1/servicemonitors" -> "servicemonitors"
+static const char *resource_of(struct http_exchange *x)
+{
+    return strrchr(http_path(x), '/') + 1;
+}
+
+static const char *items_of(const struct fixture *f, const char *resource)
+{
+    const char *const lists[][2] = {
+        {"servicemonitors", f->service_monitors},
+        {"podmonitors", f->pod_monitors},
+        {"pods", f->pods},
+        {"services", f->services},
+        {"endpoints", f->endpoints},
+        {"secrets", f->secrets},
+        {"configmaps", f->maps},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++)
+        if (gs_streq(resource, lists[i][0]))
+            return lists[i][1] ? lists[i][1] : "";
+    return "";
+}
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    const char *resource = resource_of(x);
+    if (f->no_resources && strstr(http_path(x), "monitoring.coreos.com")) {
+        http_reply(x, 404, "text/plain",
+                   GS_SLICE("the server could not find the requested resource"));
+        return;
+    }
+    if (!http_query(x, "watch")) {
+        GS_AUTO_FREE char *list = gs_format("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":"
+                                            "{\"resourceVersion\":\"1\"},\"items\":[%s]}",
+                                            items_of(f, resource));
+        http_reply(x, 200, "application/json", gs_slice_of(list));
+        return;
+    }
+    assert_true(f->n_watchers < GS_ARRAY_LEN(f->watchers));
+    struct watcher *w = &f->watchers[f->n_watchers++];
+    w->resource = gs_streq(resource, "servicemonitors") ? "servicemonitors"
+                  : gs_streq(resource, "secrets")       ? "secrets"
+                                                        : "other";
+    w->stream = http_reply_stream(x, 200, "application/json", closed, w);
+}
+
+static struct http_stream *stream_of(const struct fixture *f, const char *resource)
+{
+    for (size_t i = 0; i < f->n_watchers; i++)
+        if (gs_streq(f->watchers[i].resource, resource) && f->watchers[i].stream)
+            return f->watchers[i].stream;
+    return NULL;
+}
+
+static void send_event(struct fixture *f, const char *resource, const char *type, const char *obj)
+{
+    loop_until(&f->loop, stream_of(f, resource));
+    GS_AUTO_FREE char *line = gs_format("{\"type\":\"%s\",\"object\":%s}\n", type, obj);
+    http_stream_write(stream_of(f, resource), gs_slice_of(line));
+}
+
+static void start(struct fixture *f)
+{
+    uv_loop_init(&f->loop);
+    f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
+    f->client = kube_client_new(f->http);
+    f->db = tsdb_new(NULL);
+    f->scrapes =
+        scrape_manager_new(&f->loop, f->db, &(struct scrape_manager_config){.kube = f->client});
+    f->monitors = monitors_new(&f->loop, f->client, f->scrapes);
+    assert_ok(engine_config_parse(GS_SLICE("global: {scrape_interval: 30s, sample_limit: 77}"), "c",
+                                  ".", &f->config));
+    monitors_set_defaults(f->monitors, f->config);
+}
+
+static void finish(struct fixture *f)
+{
+    scrape_manager_free(f->scrapes);
+    monitors_free(f->monitors);
+    engine_config_free(f->config);
+    if (f->target)
+        http_server_stop(f->target);
+    kube_client_free(f->client);
+    http_client_free(f->http);
+    loop_finish(&f->loop);
+    tsdb_free(f->db);
+    free(f->authorization);
+}
+
+// --- what is seen ---
+
+// "POOL URL {labels}" of each active target, in the order of the pools.
+static char *targets(const struct fixture *f)
+{
+    struct gs_buf out = {0};
+    GS_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
+    size_t i;
+    json_t *t;
+    json_array_foreach (gs_json_get(all, "activeTargets", NULL), i, t) {
+        gs_buf_addf(&out, "%s %s %s/%s ", gs_json_str(t, "scrapePool", NULL),
+                    gs_json_str(t, "scrapeUrl", NULL), gs_json_str(t, "scrapeInterval", NULL),
+                    gs_json_str(t, "scrapeTimeout", NULL));
+        gs_json_dump(gs_json_get(t, "labels", NULL), &out);
+        gs_buf_add_char(&out, '\n');
+    }
+    return out.data ? gs_buf_take(&out) : gs_strdup("");
+}
+
+static size_t n_targets(const struct fixture *f)
+{
+    GS_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
+    return json_array_size(gs_json_get(all, "activeTargets", NULL));
+}
+
+static void expect_targets(const struct fixture *f, const char *want)
+{
+    GS_AUTO_FREE char *got = targets(f);
+    assert_string_equal(got, want);
+}
+
+#define EXPORTER_POD                                                                               \
+    "{\"metadata\":{\"name\":\"dcgm-1\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\","          \
+    "\"labels\":{\"team\":\"ml\",\"app.kubernetes.io/name\":\"dcgm-exporter\"}},\"spec\":"         \
+    "{\"nodeName\":\"a\",\"containers\":[{\"name\":\"exporter\",\"ports\":[{\"name\":\"metrics\"," \
+    "\"containerPort\":9400}]}]},\"status\":{\"podIP\":\"127.0.0.1\",\"phase\":\"Running\"}}"
+#define DONE_POD                                                                                   \
+    "{\"metadata\":{\"name\":\"dcgm-0\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\","          \
+    "\"labels\":{\"app.kubernetes.io/name\":\"dcgm-exporter\"}},\"spec\":{\"nodeName\":\"a\","     \
+    "\"containers\":[{\"name\":\"exporter\",\"ports\":[{\"name\":\"metrics\",\"containerPort\":"   \
+    "9400}]}]},\"status\":{\"podIP\":\"127.0.0.2\",\"phase\":\"Succeeded\"}}"
+#define EXPORTER_SERVICE                                                                           \
+    "{\"metadata\":{\"name\":\"dcgm-exporter\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\","   \
+    "\"labels\":{\"app.kubernetes.io/name\":\"dcgm-exporter\",\"tier\":\"gpu\"}},\"spec\":"        \
+    "{\"ports\":[{\"name\":\"metrics\",\"port\":9400}]}}"
+#define OTHER_SERVICE                                                                              \
+    "{\"metadata\":{\"name\":\"other\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\","           \
+    "\"labels\":{}},\"spec\":{\"ports\":[{\"name\":\"metrics\",\"port\":9400}]}}"
+#define ENDPOINTS(name)                                                                            \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\"},"       \
+    "\"subsets\":[{\"addresses\":[{\"ip\":\"127.0.0.1\",\"targetRef\":{\"kind\":\"Pod\","          \
+    "\"name\":\"dcgm-1\",\"namespace\":\"gpu\"}}],\"ports\":[{\"name\":\"metrics\",\"port\":"      \
+    "9400}]}]}"
+#define SERVICE_MONITOR(version, spec)                                                             \
+    "{\"metadata\":{\"name\":\"dcgm\",\"namespace\":\"gpu\",\"resourceVersion\":\"" version        \
+    "\"},\"spec\":{" spec "}}"
+#define SELECTOR "\"selector\":{\"matchLabels\":{\"app.kubernetes.io/name\":\"dcgm-exporter\"}}"
+
+static struct fixture with_exporter(void)
+{
+    return (struct fixture){
+        .pods = EXPORTER_POD "," DONE_POD,
+        .services = EXPORTER_SERVICE "," OTHER_SERVICE,
+        .endpoints = ENDPOINTS("dcgm-exporter") "," ENDPOINTS("other"),
+    };
+}
+
+#define BASE_LABELS                                                                                \
+    "\"container\":\"exporter\",\"endpoint\":\"metrics\",\"instance\":\"127.0.0.1:9400\","
+
+static void a_service_monitor_names_targets_as_the_operator_does(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors = SERVICE_MONITOR(
+        "1", SELECTOR ",\"jobLabel\":\"tier\",\"targetLabels\":[\"tier\"],\"podTargetLabels\":["
+                      "\"team\",\"absent\"],\"endpoints\":[{\"port\":\"metrics\"},{\"targetPort\":"
+                      "9400,\"interval\":\"15s\",\"scrapeTimeout\":\"5s\",\"path\":\"/m\","
+                      "\"scheme\":\"HTTPS\",\"params\":{\"a\":[\"b\"]},\"relabelings\":[{"
+                      "\"targetLabel\":\"zone\",\"replacement\":\"z1\"},{\"regex\":\"team\","
+                      "\"action\":\"labeldrop\"}]}]");
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 2);
+    expect_targets(
+        &f, "serviceMonitor/gpu/dcgm/0 http://127.0.0.1:9400/metrics 30s/10s {" BASE_LABELS
+            "\"job\":\"gpu\",\"namespace\":\"gpu\",\"pod\":\"dcgm-1\",\"service\":"
+            "\"dcgm-exporter\",\"team\":\"ml\",\"tier\":\"gpu\"}\n"
+            "serviceMonitor/gpu/dcgm/1 https://127.0.0.1:9400/m?a=b 15s/5s {\"container\":"
+            "\"exporter\",\"endpoint\":\"9400\",\"instance\":\"127.0.0.1:9400\",\"job\":\"gpu\","
+            "\"namespace\":\"gpu\",\"pod\":\"dcgm-1\",\"service\":\"dcgm-exporter\",\"tier\":"
+            "\"gpu\",\"zone\":\"z1\"}\n");
+    assert_int_equal(monitors_count(f.monitors).selected, 1);
+    finish(&f);
+    (void)state;
+}
+
+static void a_pod_monitor_needs_no_service_and_leaves_ended_pods_out(void **state)
+{
+    struct fixture f = with_exporter();
+    f.pod_monitors =
+        "{\"metadata\":{\"name\":\"pods\",\"namespace\":\"other\",\"resourceVersion\":\"1\"},"
+        "\"spec\":{\"namespaceSelector\":{\"matchNames\":[\"gpu\"]},\"selector\":{"
+        "\"matchExpressions\":[{\"key\":\"app.kubernetes.io/name\",\"operator\":\"In\","
+        "\"values\":[\"x\",\"dcgm-exporter\"]},{\"key\":\"absent\",\"operator\":\"DoesNotExist\"}"
+        "]},\"podMetricsEndpoints\":[{\"port\":\"metrics\"},{\"portNumber\":9400},{\"port\":"
+        "\"none\"}]}}";
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 2);
+    expect_targets(&f, "podMonitor/other/pods/0 http://127.0.0.1:9400/metrics 30s/10s {" BASE_LABELS
+                       "\"job\":\"other/pods\",\"namespace\":\"gpu\",\"pod\":\"dcgm-1\"}\n"
+                       "podMonitor/other/pods/1 http://127.0.0.1:9400/metrics 30s/10s {"
+                       "\"container\":\"exporter\",\"instance\":\"127.0.0.1:9400\",\"job\":"
+                       "\"other/pods\",\"namespace\":\"gpu\",\"pod\":\"dcgm-1\"}\n");
+    finish(&f);
+    (void)state;
+}
+
+static void another_namespace_is_not_looked_into_unless_asked(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors = "{\"metadata\":{\"name\":\"m\",\"namespace\":\"default\","
+                         "\"resourceVersion\":\"1\"},\"spec\":{\"namespaceSelector\":{\"any\":"
+                         "true}," SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]}}";
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 1);
+    finish(&f);
+    (void)state;
+}
+
+static void a_wrong_monitor_is_off_alone_until_it_is_mended(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors =
+        SERVICE_MONITOR("1", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\",\"interval\":\"soon\"}"
+                                      "]") ","
+                                           "{"
+                                           "\"metadata\":{\"name\":\"right\",\"namespace\":\"gpu\","
+                                           "\"resourceVersion\":\"1\"},"
+                                           "\"spec\":{" SELECTOR
+                                           ",\"endpoints\":[{\"port\":\"metrics\"}]}}";
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 1);
+    assert_int_equal(monitors_count(f.monitors).rejected, 1);
+    assert_non_null(strstr(monitors_error(f.monitors, "serviceMonitor/gpu/dcgm"), "soon"));
+    assert_null(monitors_error(f.monitors, "serviceMonitor/gpu/right"));
+
+    send_event(&f, "servicemonitors", "MODIFIED",
+               SERVICE_MONITOR("2", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]"));
+    loop_until(&f.loop, n_targets(&f) == 2);
+    assert_int_equal(monitors_count(f.monitors).rejected, 0);
+
+    send_event(&f, "servicemonitors", "DELETED", SERVICE_MONITOR("3", ""));
+    loop_until(&f.loop, n_targets(&f) == 1);
+    assert_int_equal(monitors_count(f.monitors).selected, 1);
+    finish(&f);
+    (void)state;
+}
+
+struct wrong {
+    const char *spec, *error;
+};
+
+static void mistakes_are_named(void **state)
+{
+    static const struct wrong cases[] = {
+        {"\"endpoints\":[{\"port\":\"m\",\"scrapeTimeout\":\"40s\"}]",
+         "scrape timeout greater than scrape interval"},
+        {"\"endpoints\":[{\"relabelings\":[{\"regex\":\"(\",\"targetLabel\":\"a\"}]}]",
+         "missing closing parenthesis"},
+        {"\"endpoints\":[{\"metricRelabelings\":[{\"action\":\"hashmod\",\"targetLabel\":\"a\"}]}]",
+         "requires non-zero modulus"},
+        {"\"endpoints\":[{\"oauth2\":{\"clientId\":{}}}]", "endpoints[0]: oauth2 is not supported"},
+        {"\"endpoints\":[{},3]", "endpoints[1]: not an object"},
+        {"\"scrapeClass\":\"c\",\"endpoints\":[{}]", "scrapeClass \"c\" not found"},
+        {"\"selector\":{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Near\"}]},"
+         "\"endpoints\":[{}]",
+         "selector: "},
+        {"\"endpoints\":[{\"basicAuth\":{\"username\":{\"name\":\"s\"}}}]",
+         "a Secret reference needs name and key"},
+        {"\"endpoints\":[{\"bearerTokenSecret\":{\"name\":\"s\",\"key\":\"k\"}}]",
+         "Secret gpu/s not found"},
+        {"\"endpoints\":[{\"tlsConfig\":{\"ca\":{\"secret\":{},\"configMap\":{}}}}]",
+         "secret and configMap cannot both be set"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct fixture f = with_exporter();
+        GS_AUTO_FREE char *monitor =
+            gs_format("{\"metadata\":{\"name\":\"dcgm\",\"namespace\":\"gpu\","
+                      "\"resourceVersion\":\"1\"},\"spec\":{%s}}",
+                      cases[i].spec);
+        f.service_monitors = monitor;
+        start(&f);
+        loop_until(&f.loop, monitors_count(f.monitors).rejected == 1);
+        const char *error = monitors_error(f.monitors, "serviceMonitor/gpu/dcgm");
+        if (!strstr(error, cases[i].error))
+            fail_msg("%s: \"%s\" instead of \"%s\"", cases[i].spec, error, cases[i].error);
+        assert_int_equal(n_targets(&f), 0);
+        finish(&f);
+    }
+    (void)state;
+}
+
+// --- secrets ---
+
+static void serve_target(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    free(f->authorization);
+    f->authorization = gs_strdup(http_header(x, "Authorization"));
+    http_reply(x, 200, "text/plain; version=0.0.4", GS_SLICE("up_close 1\n"));
+}
+
+#define SECRET(version, value)                                                                     \
+    "{\"metadata\":{\"name\":\"s\",\"namespace\":\"gpu\",\"resourceVersion\":\"" version           \
+    "\"},\"data\":{\"user\":\"Z3B1\",\"password\":\"" value "\"}}"
+
+static void credentials_come_from_a_secret_and_follow_it(void **state)
+{
+    struct fixture f = with_exporter();
+    f.secrets = SECRET("1", "b25l"); // one
+    const struct http_server_config server = {.address = "127.0.0.1"};
+    f.service_monitors = "";
+    start(&f);
+    assert_ok(http_server_start(&f.loop, &server, serve_target, &f, &f.target));
+    GS_AUTO_FREE char *monitor = gs_format(
+        "{\"metadata\":{\"name\":\"dcgm\",\"namespace\":\"gpu\",\"resourceVersion\":\"2\"},"
+        "\"spec\":{" SELECTOR ",\"endpoints\":[{\"port\":\"metrics\",\"interval\":\"50ms\","
+        "\"basicAuth\":{\"username\":{\"name\":\"s\",\"key\":\"user\"},\"password\":{\"name\":"
+        "\"s\",\"key\":\"password\"}},\"relabelings\":[{\"targetLabel\":\"__address__\","
+        "\"replacement\":\"127.0.0.1:%d\"}]}]}}",
+        http_server_port(f.target));
+    send_event(&f, "servicemonitors", "ADDED", monitor);
+    loop_until(&f.loop, gs_streq(f.authorization, "Basic Z3B1Om9uZQ==")); // gpu:one
+
+    send_event(&f, "secrets", "MODIFIED", SECRET("2", "dHdv")); // two
+    loop_until(&f.loop, gs_streq(f.authorization, "Basic Z3B1OnR3bw=="));
+
+    send_event(&f, "secrets", "DELETED", SECRET("3", "dHdv"));
+    loop_until(&f.loop, monitors_error(f.monitors, "serviceMonitor/gpu/dcgm"));
+    assert_string_equal(monitors_error(f.monitors, "serviceMonitor/gpu/dcgm"),
+                        "endpoints[0]: Secret gpu/s not found");
+    assert_int_equal(n_targets(&f), 0);
+    finish(&f);
+    (void)state;
+}
+
+// --- the rest ---
+
+static void a_cluster_without_the_resources_has_no_such_jobs(void **state)
+{
+    struct fixture f = {.no_resources = true};
+    start(&f);
+    loop_for_ms(&f.loop, 200);
+    assert_int_equal(n_targets(&f), 0);
+    finish(&f);
+    (void)state;
+}
+
+static void new_defaults_reach_the_jobs_that_set_none(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors = SERVICE_MONITOR("1", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]");
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 1);
+    struct engine_config *later;
+    assert_ok(engine_config_parse(GS_SLICE("global: {scrape_interval: 5s}"), "c", ".", &later));
+    monitors_set_defaults(f.monitors, later);
+    engine_config_free(later);
+    GS_AUTO_FREE char *seen = targets(&f);
+    assert_non_null(strstr(seen, " 5s/5s "));
+    finish(&f);
+    (void)state;
+}
+
+// The ServiceMonitor of NVIDIA's manifest: its second endpoint has no port, so it takes all.
+static void the_exporters_own_manifest_works(void **state)
+{
+    static const char manifest[] = "apiVersion: monitoring.coreos.com/v1\n"
+                                   "kind: ServiceMonitor\n"
+                                   "metadata:\n"
+                                   "  name: dcgm-exporter\n"
+                                   "  namespace: gpu\n"
+                                   "  resourceVersion: '1'\n"
+                                   "spec:\n"
+                                   "  selector:\n"
+                                   "    matchLabels:\n"
+                                   "      app.kubernetes.io/name: dcgm-exporter\n"
+                                   "  endpoints:\n"
+                                   "  - port: metrics\n"
+                                   "  - interval: 15s\n";
+    struct fixture f = with_exporter();
+    struct gs_yaml_docs docs = {0};
+    assert_ok(gs_yaml_parse(gs_slice_of(manifest), "m.yaml", &docs));
+    GS_AUTO_BUF struct gs_buf json = {0};
+    gs_json_dump(docs.items[0].value, &json);
+    gs_yaml_docs_finish(&docs);
+    f.service_monitors = json.data;
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 2);
+    expect_targets(&f, "serviceMonitor/gpu/dcgm-exporter/0 http://127.0.0.1:9400/metrics 30s/10s "
+                       "{" BASE_LABELS "\"job\":\"dcgm-exporter\",\"namespace\":\"gpu\",\"pod\":"
+                       "\"dcgm-1\",\"service\":\"dcgm-exporter\"}\n"
+                       "serviceMonitor/gpu/dcgm-exporter/1 http://127.0.0.1:9400/metrics 15s/10s "
+                       "{\"container\":\"exporter\",\"instance\":\"127.0.0.1:9400\",\"job\":"
+                       "\"dcgm-exporter\",\"namespace\":\"gpu\",\"pod\":\"dcgm-1\",\"service\":"
+                       "\"dcgm-exporter\"}\n");
+    finish(&f);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_service_monitor_names_targets_as_the_operator_does),
+        cmocka_unit_test(a_pod_monitor_needs_no_service_and_leaves_ended_pods_out),
+        cmocka_unit_test(another_namespace_is_not_looked_into_unless_asked),
+        cmocka_unit_test(a_wrong_monitor_is_off_alone_until_it_is_mended),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(credentials_come_from_a_secret_and_follow_it),
+        cmocka_unit_test(a_cluster_without_the_resources_has_no_such_jobs),
+        cmocka_unit_test(new_defaults_reach_the_jobs_that_set_none),
+        cmocka_unit_test(the_exporters_own_manifest_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

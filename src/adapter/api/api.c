@@ -107,8 +107,15 @@ static void dispatch(struct api_call *c)
     }
     if (ours && c->path.kind == API_BAD_PATH)
         kube_reply_failure(x, 400, "BadRequest", "invalid request path");
-    else if (!api_health(c) && !api_discovery(c))
-        http_reply_text(x, 404, "404 page not found\n");
+    else if (!api_health(c) && !api_discovery(c)) {
+        if (ours)
+            kube_reply_status(
+                x, kube_status_failure(404, "NotFound",
+                                       "the server could not find the requested resource",
+                                       json_object()));
+        else
+            http_reply_text(x, 404, "404 page not found\n");
+    }
     api_call_end(c);
 }
 

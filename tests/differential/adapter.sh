@@ -1,0 +1,103 @@
+#!/bin/sh
+# A real prometheus-adapter and ours with the same rules, in front of the same Prometheus and the same
+# Kubernetes API (that of `gpuscale up`): the same requests must get the same answers. The real one is
+# built once from its Go module, into the cache.
+set -eu
+. "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
+here=$source/tests/differential/adapter
+program=$build/tests/differential/adapter-differential
+need prometheus promtool kubectl curl awk
+version=v0.12.0
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/prometheus-adapter
+real=$cache/adapter-$version
+go=$(command -v go || echo /usr/local/go/bin/go)
+
+if [ ! -x "$real" ]; then
+    [ -x "$go" ] || skip "prometheus-adapter is not in $cache and there is no Go to build it"
+    echo "building sigs.k8s.io/prometheus-adapter $version into $cache (once, some minutes)"
+    mkdir -p "$cache" "$dir/go"
+    (cd "$dir/go" && "$go" mod init comparison && "$go" get sigs.k8s.io/prometheus-adapter@$version &&
+        GOFLAGS=-mod=mod nice "$go" build -o "$real.new" sigs.k8s.io/prometheus-adapter/cmd/adapter &&
+        mv "$real.new" "$real") >"$dir/go.log" 2>&1 || { tail -n 5 "$dir/go.log"; skip "prometheus-adapter cannot be built here"; }
+fi
+
+pids=
+stop_all() {
+    for p in $pids; do kill -TERM "$p" 2>/dev/null || true; done
+    for p in $pids; do wait "$p" 2>/dev/null || true; done
+    pids=
+}
+trap 'code=$?; stop_all; (exit $code); finish' EXIT
+
+# Series of the last half hour and the next quarter: queries at any moment of the test see the same.
+now=$(date +%s)
+awk -v now="$now" '/^#/ || !NF { next }
+    { for (t = now - 1800; t <= now + 900; t += 15) {
+        v = $2
+        if (NF > 2) v = sprintf("%.6f", $2 + $3 * (t - now + 1800))
+        printf "%s %s %d\n", $1, v, t } }
+    END { print "# EOF" }' "$here/series.txt" >"$dir/data.om"
+promtool tsdb create-blocks-from openmetrics "$dir/data.om" "$dir/tsdb" >"$dir/blocks.log" 2>&1 ||
+    { tail "$dir/blocks.log"; fail "series"; }
+printf 'global: {}\n' >"$dir/prometheus.yml"
+prometheus_port=$(shuf -i 20000-29999 -n 1)
+prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$prometheus_port" --log.level=error \
+    --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/prometheus.log" 2>&1 &
+prometheus_pid=$!
+
+"$gpuscale" up --data-dir="$dir/data" --api-port=0 --exporter-port=0 --node-name=up-node --gpus=1xA100-SXM4-80GB \
+    >"$dir/up.log" 2>&1 &
+up_pid=$!
+trap 'code=$?; stop_all; kill -TERM $prometheus_pid 2>/dev/null; (exit $code); finish' EXIT
+wait_for 30 "Kubernetes API" kubectl get namespaces
+wait_for 30 "Prometheus" curl -sf "http://127.0.0.1:$prometheus_port/-/ready"
+kubectl apply -f "$here/objects.yaml" >"$dir/apply.log" || { cat "$dir/apply.log"; fail "objects"; }
+awk '/certificate-authority-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/ca.pem"
+
+# start NAME COMMAND…: sets port.
+start() {
+    name=$1
+    shift
+    port=$(shuf -i 20000-29999 -n 1)
+    "$@" --config="$dir/rules.yaml" --prometheus-url="http://127.0.0.1:$prometheus_port" --secure-port="$port" \
+        --bind-address=127.0.0.1 --cert-dir="$dir/cert-$name" --lister-kubeconfig="$KUBECONFIG" \
+        --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" \
+        --authentication-skip-lookup --client-ca-file="$dir/ca.pem" --metrics-relist-interval=2s --metrics-max-age=10m \
+        >"$dir/$name.log" 2>&1 &
+    pids="$pids $!"
+}
+
+listed() {
+    [ "$(curl -sk --cert "$dir/cert.pem" --key "$dir/key.pem" "https://127.0.0.1:$1/apis/custom.metrics.k8s.io/v1beta1" |
+        grep -c singularName)" -gt 0 ]
+}
+
+awk '/client-certificate-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/cert.pem"
+awk '/client-key-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/key.pem"
+
+# compare NAME RULES: RULES in the adapter's own form.
+compare() {
+    echo "== $1"
+    cp "$2" "$dir/rules.yaml"
+    start real "$real"
+    real_port=$port
+    start ours "$gpuscale" adapter --gpu-metrics=false
+    our_port=$port
+    wait_for 60 "prometheus-adapter's list" listed "$real_port"
+    wait_for 60 "our list" listed "$our_port"
+    "$program" "$KUBECONFIG" "https://127.0.0.1:$real_port" "https://127.0.0.1:$our_port" "$here/requests.txt" \
+        "$here/differences.txt" || { tail -n 20 "$dir/ours.log"; fail "$1"; }
+    stop_all
+}
+
+compare "sample configuration" "$here/sample.yaml"
+"$program" defaults >"$dir/defaults.yaml"
+compare "default rules of the chart" "$dir/defaults.yaml"
+guides=$source/../shared/walkthroughs
+if [ -d "$guides" ]; then
+    compare "rules of the ack guide" "$guides/ack/adapter-rules.yaml"
+    awk '/^  custom:/ { on = 1; print "rules:"; next } on { sub(/^  /, ""); print }' "$guides/eks/prometheus-adapter-values.yaml" \
+        >"$dir/eks.yaml"
+    compare "rules of the eks guide" "$dir/eks.yaml"
+fi
+echo "ok: the same answers"

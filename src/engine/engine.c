@@ -221,6 +221,7 @@ static struct gs_error *compose(struct engine *e)
     struct scrape_manager_config scraping = {.kube = e->o.kube};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
+    rules_manager_set_cluster(e->rules, e->o.kube);
     if (e->o.kube && e->o.kube_state)
         err = kube_state_feed_new(
             e->loop, e->db, e->o.kube,

@@ -22,6 +22,11 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
     return m;
 }
 
+void rules_manager_set_cluster(struct rules_manager *m, struct kube_client *kube)
+{
+    notifier_set_cluster(m->notifier, kube);
+}
+
 // --- timers ---
 
 static void free_handle(uv_handle_t *h)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
+#include "engine/discovery/discovery.h"
 #include "engine/discovery/peer.h"
 #include "engine/rules/template_text.h"
 #include "metrics/write.h"
@@ -17,6 +18,7 @@ struct notifier {
     uv_loop_t *loop;
     char *external_url;
     const struct engine_config *cfg; // NULL: none yet
+    struct sd_kubernetes_hub *hub;
     struct am_set **sets;
     size_t n_sets;
     json_t *queue[QUEUE_CAPACITY]; // a ring
@@ -31,7 +33,14 @@ struct notifier *notifier_new(uv_loop_t *loop, const char *external_url)
     struct notifier *n = gs_alloc(sizeof(*n));
     n->loop = loop;
     n->external_url = gs_strdup(external_url ? external_url : "");
+    n->hub = sd_kubernetes_hub_new(loop, NULL);
     return n;
+}
+
+void notifier_set_cluster(struct notifier *n, struct kube_client *kube)
+{
+    sd_kubernetes_hub_free(n->hub);
+    n->hub = sd_kubernetes_hub_new(n->loop, kube);
 }
 
 static void free_sets(struct notifier *n)
@@ -48,6 +57,7 @@ void notifier_free(struct notifier *n)
     if (!n)
         return;
     free_sets(n);
+    sd_kubernetes_hub_free(n->hub);
     for (size_t i = 0; i < n->len; i++)
         json_decref(n->queue[(n->head + i) % QUEUE_CAPACITY]);
     json_decref(n->batch);
@@ -267,9 +277,21 @@ static void send_to_set(struct notifier *n, struct am_set *s)
     }
 }
 
+// Nobody is known yet, and somebody may be found soon.
+static bool still_looking(const struct notifier *n)
+{
+    bool looking = false;
+    for (size_t i = 0; i < n->n_sets; i++) {
+        if (n->sets[i]->n)
+            return false;
+        looking = looking || am_set_looking(n->sets[i]);
+    }
+    return looking;
+}
+
 void notifier_flush(struct notifier *n)
 {
-    while (!n->batch && n->len) {
+    while (!n->batch && n->len && !still_looking(n)) {
         n->batch = json_array();
         while (n->len && json_array_size(n->batch) < BATCH_MAX) {
             json_array_append_new(n->batch, n->queue[n->head]);
@@ -307,7 +329,7 @@ void notifier_apply(struct notifier *n, const struct engine_config *cfg)
     n->cfg = cfg;
     n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct am_set *));
     for (size_t i = 0; i < cfg->n_alertmanagers; i++)
-        n->sets[n->n_sets++] = am_set_new(n, n->loop, &cfg->alertmanagers[i]);
+        n->sets[n->n_sets++] = am_set_new(n, n->loop, n->hub, &cfg->alertmanagers[i]);
     notifier_flush(n);
 }
 

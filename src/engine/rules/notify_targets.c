@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Alertmanagers there are: static and file targets, relabelled, as HTTP clients.
+// Which Alertmanagers there are: static and discovered targets, relabelled, as HTTP clients.
 #include "engine/rules/notify.h"
 
 #include "base/log.h"
@@ -8,17 +8,19 @@
 #include "engine/discovery/discovery.h"
 #include "engine/discovery/peer.h"
 
-struct am_file_group {
+struct am_group {
     char *source;
     size_t n;
     struct metrics_label **targets; // copies, each ends with an empty name
 };
 
-struct am_file_sd {
+struct am_discovery {
     struct am_set *set;
     uv_loop_t *loop;
-    struct sd_files *sd;
-    struct am_file_group *groups;
+    struct sd_files *files; // or
+    struct sd_kubernetes *kubernetes;
+    bool spoke; // has given its first groups
+    struct am_group *groups;
     size_t n, cap;
 };
 
@@ -119,7 +121,7 @@ static void add_statics(struct am_set *s, uv_loop_t *loop)
     }
 }
 
-static void add_file_targets(struct am_set *s, uv_loop_t *loop, const struct am_file_group *g)
+static void add_group(struct am_set *s, uv_loop_t *loop, const struct am_group *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct engine_label_builder b = {0};
@@ -139,9 +141,9 @@ static void rebuild(struct am_set *s, uv_loop_t *loop)
     for (size_t i = 0; i < s->n; i++)
         s->targets[i]->keep = false;
     add_statics(s, loop);
-    for (size_t f = 0; f < s->n_files; f++)
-        for (size_t g = 0; g < s->files[f].n; g++)
-            add_file_targets(s, loop, &s->files[f].groups[g]);
+    for (size_t f = 0; f < s->n_discoveries; f++)
+        for (size_t g = 0; g < s->discoveries[f].n; g++)
+            add_group(s, loop, &s->discoveries[f].groups[g]);
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->targets[i]->keep || s->targets[i]->op) // one that sends goes next time
@@ -152,9 +154,9 @@ static void rebuild(struct am_set *s, uv_loop_t *loop)
     s->n = kept;
 }
 
-// --- file_sd_configs ---
+// --- discovery ---
 
-static void file_group_clear(struct am_file_group *g)
+static void group_clear(struct am_group *g)
 {
     for (size_t i = 0; i < g->n; i++)
         free(g->targets[i]);
@@ -188,59 +190,85 @@ static struct metrics_label *copy_target(const struct sd_group *from, size_t tar
     return out;
 }
 
-static struct am_file_group *file_group(struct am_file_sd *f, const char *source)
+static struct am_group *group_of(struct am_discovery *f, const char *source)
 {
     for (size_t i = 0; i < f->n; i++)
         if (gs_streq(f->groups[i].source, source))
             return &f->groups[i];
     gs_grow(&f->groups, &f->cap, f->n, sizeof(*f->groups));
-    f->groups[f->n] = (struct am_file_group){.source = gs_strdup(source)};
+    f->groups[f->n] = (struct am_group){.source = gs_strdup(source)};
     return &f->groups[f->n++];
 }
 
-static void on_files(void *arg, const struct sd_group *groups, size_t n)
+static void on_groups(void *arg, const struct sd_group *groups, size_t n)
 {
-    struct am_file_sd *f = arg;
+    struct am_discovery *f = arg;
     for (size_t i = 0; i < n; i++) {
-        struct am_file_group *g = file_group(f, groups[i].source);
-        file_group_clear(g);
+        struct am_group *g = group_of(f, groups[i].source);
+        group_clear(g);
         g->targets = gs_alloc_array(groups[i].n_targets + 1, sizeof(struct metrics_label *));
         for (; g->n < groups[i].n_targets; g->n++)
             g->targets[g->n] = copy_target(&groups[i], g->n);
     }
+    f->spoke = true;
     rebuild(f->set, f->loop);
+    notifier_flush(f->set->notifier); // what waited for it
 }
 
-struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop,
+static struct am_discovery *add_discovery(struct am_set *s, uv_loop_t *loop)
+{
+    struct am_discovery *d = &s->discoveries[s->n_discoveries++];
+    *d = (struct am_discovery){.set = s, .loop = loop};
+    return d;
+}
+
+struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop, struct sd_kubernetes_hub *hub,
                           const struct engine_alertmanager_config *cfg)
 {
     struct am_set *s = gs_alloc(sizeof(*s));
     s->notifier = n;
     s->cfg = cfg;
-    if (cfg->n_kubernetes)
-        gs_warn("notify", "kubernetes_sd_configs of Alertmanagers are not followed; use static or "
-                          "file targets");
     rebuild(s, loop);
-    s->files = gs_alloc_array(cfg->n_files + 1, sizeof(*s->files));
-    for (; s->n_files < cfg->n_files; s->n_files++) {
-        struct am_file_sd *f = &s->files[s->n_files];
-        *f = (struct am_file_sd){.set = s, .loop = loop};
-        f->sd = sd_files_new(loop, &cfg->files[s->n_files], on_files, f);
+    s->discoveries = gs_alloc_array(cfg->n_files + cfg->n_kubernetes + 1, sizeof(*s->discoveries));
+    for (size_t i = 0; i < cfg->n_files; i++) {
+        struct am_discovery *d = add_discovery(s, loop);
+        d->files = sd_files_new(loop, &cfg->files[i], on_groups, d);
+    }
+    for (size_t i = 0; i < cfg->n_kubernetes; i++) {
+        struct am_discovery *d = add_discovery(s, loop);
+        GS_AUTO_ERROR struct gs_error *err =
+            sd_kubernetes_new(hub, &cfg->kubernetes[i], on_groups, d, &d->kubernetes);
+        d->spoke = err != NULL; // nothing will come of it
+        if (err)
+            gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
     }
     return s;
 }
 
+bool am_set_looking(const struct am_set *s)
+{
+    for (size_t i = 0; i < s->n_discoveries; i++)
+        if (!s->discoveries[i].spoke)
+            return true;
+    return false;
+}
+
+static void discovery_finish(struct am_discovery *d)
+{
+    sd_files_free(d->files);
+    sd_kubernetes_free(d->kubernetes);
+    for (size_t g = 0; g < d->n; g++) {
+        group_clear(&d->groups[g]);
+        free(d->groups[g].source);
+    }
+    free(d->groups);
+}
+
 void am_set_free(struct am_set *s)
 {
-    for (size_t f = 0; f < s->n_files; f++) {
-        sd_files_free(s->files[f].sd);
-        for (size_t g = 0; g < s->files[f].n; g++) {
-            file_group_clear(&s->files[f].groups[g]);
-            free(s->files[f].groups[g].source);
-        }
-        free(s->files[f].groups);
-    }
-    free(s->files);
+    for (size_t i = 0; i < s->n_discoveries; i++)
+        discovery_finish(&s->discoveries[i]);
+    free(s->discoveries);
     for (size_t i = 0; i < s->n; i++)
         target_free(s->targets[i]);
     for (size_t i = 0; i < s->n_dropped; i++)

@@ -49,6 +49,8 @@ struct hpa_groups {
     const struct hpa_pod **missing, **unready;
     size_t n_missing, n_unready, n_ignored, n_ready;
 };
+// A finished pod, whichever way, has nothing left to measure.
+bool hpa_pod_is_over(const struct hpa_config *cfg, const struct hpa_pod *pod);
 void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret);
 void hpa_groups_finish(struct hpa_groups *g);
 void hpa_groups_add(struct hpa_groups *g, const char *pod, int64_t value, int64_t request);

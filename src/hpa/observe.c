@@ -190,3 +190,22 @@ void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods
     *ret_pods = out;
     *ret_n = n;
 }
+
+void hpa_observe_list(const struct hpa_spec *spec, const json_t *items, int release,
+                      struct gs_arena *arena, const struct hpa_pod **ret_pods,
+                      const json_t ***ret_objects, size_t *ret_n)
+{
+    size_t len = json_array_size(items), n = 0;
+    struct hpa_pod *out = gs_arena_alloc(arena, (len ? len : 1) * sizeof(*out));
+    const json_t **objects = gs_arena_alloc(arena, (len ? len : 1) * sizeof(*objects));
+    for (size_t i = 0; i < len; i++) {
+        const json_t *pod = json_array_get(items, i);
+        if (!kube_name(pod))
+            continue;
+        read_pod(spec, release, pod, arena, &out[n]);
+        objects[n++] = pod;
+    }
+    *ret_pods = out;
+    *ret_objects = objects;
+    *ret_n = n;
+}

@@ -13,3 +13,8 @@
 void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods,
                       const struct kube_selector *selector, int release, struct gs_arena *arena,
                       const struct hpa_pod **ret_pods, size_t *ret_n);
+
+// The same of a list's items, which the API has selected; with the objects they were read from.
+void hpa_observe_list(const struct hpa_spec *spec, const json_t *items, int release,
+                      struct gs_arena *arena, const struct hpa_pod **ret_pods,
+                      const json_t ***ret_objects, size_t *ret_n);

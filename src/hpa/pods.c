@@ -82,11 +82,10 @@ static bool is_cpu(const struct hpa_metric_spec *m)
            gs_streq(m->name, "cpu");
 }
 
-// A finished pod, whichever way, has nothing left to measure.
-static bool is_over(const struct hpa_pass *p, const struct hpa_pod *pod)
+bool hpa_pod_is_over(const struct hpa_config *cfg, const struct hpa_pod *pod)
 {
     return pod->deleting || pod->phase == HPA_POD_FAILED ||
-           (pod->phase == HPA_POD_SUCCEEDED && hpa_since(p->cfg->release, HPA_SINCE_SUCCEEDED));
+           (pod->phase == HPA_POD_SUCCEEDED && hpa_since(cfg->release, HPA_SINCE_SUCCEEDED));
 }
 
 void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret)
@@ -103,7 +102,7 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
         struct hpa_entry *sample = find_entry(ret, pod->name);
         if (sample && pod->requests_milli)
             sample->request = pod->requests_milli[metric];
-        if (is_over(p, pod)) {
+        if (hpa_pod_is_over(p->cfg, pod)) {
             ret->n_ignored++;
         } else if (pod->phase == HPA_POD_PENDING) {
             ret->unready[ret->n_unready++] = pod;

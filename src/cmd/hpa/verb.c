@@ -32,7 +32,8 @@ struct run {
     struct kube_election *election; // NULL: not wanted
     struct hpa_watcher *watcher;
     struct http_server *server;
-    bool shadow, failed;
+    bool shadow, failed, scale_to_zero;
+    int release;
     int64_t told_ms; // of the last word about a doubly managed object
 };
 
@@ -219,7 +220,8 @@ static void start_controller(struct run *r)
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
     cfg.decide.tolerance = o->tolerance;
-    cfg.decide.scale_to_zero = o->scale_to_zero;
+    cfg.decide.release = r->release;
+    cfg.decide.scale_to_zero = r->scale_to_zero || o->scale_to_zero;
     r->pods = kube_cache_new(&r->loop, r->client, KUBE_PODS, o->ns, NULL);
     r->watcher = hpa_watcher_new(is_json(o), r->shadow);
     r->controller = hpa_controller_new(&r->loop, r->client, r->pods, &cfg);
@@ -280,6 +282,12 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     struct gs_error *err = check(r.o);
     if (err)
         return err;
+    struct hpa_config decide = hpa_config_default();
+    err = r.o->compat ? hpa_config_follow(&decide, r.o->compat) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--compat");
+    r.release = decide.release;
+    r.scale_to_zero = decide.scale_to_zero;
     r.shadow = gs_streq(r.o->mode, "shadow");
     r.told_ms = -TELL_EVERY_MS;
     uv_loop_init(&r.loop);

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale explain hpa`: why an autoscaler wants what it wants.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cmd/verbs.h"
+#include "hpa/reading.h"
+#include "kube/kubeconfig.h"
+
+#include <stdio.h>
+
+struct explain_opts {
+    const char *ns, *kubeconfig, *context, *output, *compat;
+    int64_t downscale_window, cpu_init_period, readiness_delay;
+    double tolerance;
+};
+
+struct run {
+    const struct explain_opts *o;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct http_client *http;
+    struct kube_client *client;
+    struct hpa_look *look;
+    struct hpa_config cfg;
+    struct gs_error *err;
+};
+
+#define TIMEOUT_MS 30000
+
+static void print(const struct run *r, const struct hpa_seen *seen)
+{
+    GS_AUTO_JSON json_t *reading = hpa_reading(seen, &r->cfg);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (gs_streq(r->o->output, "json")) {
+        gs_json_dump_pretty(reading, &out);
+        gs_buf_add_char(&out, '\n');
+    } else {
+        hpa_reading_text(reading, &out);
+    }
+    (void)fwrite(out.data, 1, out.len, stdout);
+    (void)fflush(stdout);
+}
+
+static void looked(void *arg, const struct hpa_seen *seen, struct gs_error *err)
+{
+    struct run *r = arg;
+    r->err = err;
+    if (!err)
+        print(r, seen);
+    uv_stop(&r->loop);
+}
+
+static void too_late(uv_timer_t *t)
+{
+    struct run *r = t->data;
+    r->err = gs_error_new(GS_ETIMEOUT, "the cluster did not answer everything within %d s",
+                          TIMEOUT_MS / 1000);
+    uv_stop(&r->loop);
+}
+
+static struct gs_error *connect_cluster(struct run *r, char **ret_ns)
+{
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(r->o->kubeconfig, r->o->context, &k);
+    if (err)
+        return gs_error_wrap(err, "kubeconfig");
+    const struct http_client_config http = {
+        .base_url = k.server,
+        .ca_pem = k.ca_pem,
+        .cert_pem = k.client_cert_pem,
+        .key_pem = k.client_key_pem,
+        .bearer_token = k.token,
+        .insecure = k.insecure != 0,
+        .user_agent = "gpuscale-explain/" GPUSCALE_VERSION,
+    };
+    err = http_client_new_curl(&r->loop, &http, &r->http);
+    if (err)
+        return gs_error_wrap(err, "kubeconfig");
+    r->client = kube_client_new(r->http);
+    *ret_ns = gs_strdup(r->o->ns ? r->o->ns : k.ns ? k.ns : "default");
+    return NULL;
+}
+
+static struct gs_error *configure(const struct explain_opts *o, struct hpa_config *ret)
+{
+    struct hpa_config c = hpa_config_default();
+    struct gs_error *err = o->compat ? hpa_config_follow(&c, o->compat) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--compat");
+    if (!gs_streq(o->output, "text") && !gs_streq(o->output, "json"))
+        return gs_error_new(GS_EINVAL, "--output \"%s\": want text or json", o->output);
+    c.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
+    c.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
+    c.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
+    c.tolerance = o->tolerance;
+    *ret = c;
+    return NULL;
+}
+
+static void finish(struct run *r)
+{
+    hpa_look_free(r->look);
+    if (r->client)
+        kube_client_free(r->client);
+    if (r->http)
+        http_client_free(r->http);
+    uv_close((uv_handle_t *)&r->timer, NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&r->loop);
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    struct run r = {.o = opts};
+    GS_AUTO_FREE char *ns = NULL;
+    (void)ret_exit;
+    if (!gs_streq(argv[0], "hpa"))
+        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be explained; hpa can", argv[0]);
+    if (argc != 2)
+        return gs_error_new(GS_EINVAL, "explain hpa needs one NAME");
+    struct gs_error *err = configure(r.o, &r.cfg);
+    if (err)
+        return err;
+    uv_loop_init(&r.loop);
+    uv_timer_init(&r.loop, &r.timer);
+    r.timer.data = &r;
+    r.err = connect_cluster(&r, &ns);
+    if (!r.err) {
+        r.look = hpa_look_start(&r.loop, r.client, ns, argv[1], r.cfg.release, looked, &r);
+        uv_timer_start(&r.timer, too_late, TIMEOUT_MS, 0);
+        uv_run(&r.loop, UV_RUN_DEFAULT);
+    }
+    finish(&r);
+    return r.err;
+}
+
+#define AT(field)  .offset = offsetof(struct explain_opts, field)
+#define AS_CLUSTER .group = "Settings of the cluster's controller, where they are not its defaults"
+
+static const struct gs_opt opts[] = {
+    {.name = "namespace",
+     .alias = "n",
+     .arg = "NAME",
+     .type = GS_OPT_STRING,
+     AT(ns),
+     .help = "Default: that of the kubeconfig's context."},
+    {.name = "output",
+     .alias = "o",
+     .arg = "text|json",
+     .def = "text",
+     .type = GS_OPT_STRING,
+     AT(output),
+     .help = "A short reading, or the same as data."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(kubeconfig),
+     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster it runs in."},
+    {.name = "context",
+     .arg = "NAME",
+     .type = GS_OPT_STRING,
+     AT(context),
+     .help = "Context of the kubeconfig. Default: its current one."},
+    {.name = "compat",
+     .arg = "RELEASE",
+     .type = GS_OPT_STRING,
+     AT(compat),
+     .help = "The Kubernetes release whose controller is followed, such as 1.29. Default: the "
+             "newest."},
+    {.name = "horizontal-pod-autoscaler-tolerance",
+     .arg = "RATIO",
+     .def = "0.1",
+     .type = GS_OPT_DOUBLE,
+     AT(tolerance),
+     AS_CLUSTER,
+     .help = "Change of the metric ratio from 1 below which nothing scales."},
+    {.name = "horizontal-pod-autoscaler-downscale-stabilization",
+     .arg = "DURATION",
+     .def = "5m",
+     .type = GS_OPT_DURATION,
+     AT(downscale_window),
+     AS_CLUSTER,
+     .help = "How long the highest recent recommendation holds replicas up."},
+    {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
+     .arg = "DURATION",
+     .def = "5m",
+     .type = GS_OPT_DURATION,
+     AT(cpu_init_period),
+     AS_CLUSTER,
+     .help = "Time after a pod's start in which its CPU samples may be skipped."},
+    {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
+     .arg = "DURATION",
+     .def = "30s",
+     .type = GS_OPT_DURATION,
+     AT(readiness_delay),
+     AS_CLUSTER,
+     .help = "Time after a pod's start in which changes of its readiness count as its start."},
+    {.name = NULL},
+};
+
+const struct gs_verb verb_explain = {
+    .name = "explain",
+    .args = "hpa NAME",
+    .summary = "Tell why a HorizontalPodAutoscaler wants the replicas that it wants.",
+    .description =
+        "Reads the object, its target's scale, the pods and the metrics from the cluster's API, "
+        "decides with them as the controller would, and tells how: each metric with the samples it "
+        "came from, their ages and owners, the pods that were left out and why, ratio and "
+        "tolerance, what held or limited the result, and the nearest values at which it would be "
+        "another. Where the status that the cluster's controller wrote says something else, that "
+        "is told too. Nothing is written.\n\n"
+        "The controller remembers earlier recommendations and scale events; they are not known "
+        "from outside. The reading is what would be decided without them.",
+    .examples = "gpuscale explain hpa intent-api\n"
+                "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'",
+    .opts = opts,
+    .opts_size = sizeof(struct explain_opts),
+    .min_args = 1,
+    .max_args = 2,
+    .run = run,
+};

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/look.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "hpa/metrics_source.h"
+#include "hpa/observe.h"
+#include "hpa/scale.h"
+#include "kube/object.h"
+#include "kube/selector.h"
+
+#define REFRESH_MS 60000 // of the custom API's version; one look is shorter
+
+struct hpa_look {
+    uv_loop_t *loop;
+    struct kube_client *client;
+    int release;
+    hpa_look_done cb;
+    void *arg;
+
+    char *ns, *name;
+    struct kube_request *request;
+    struct hpa_resources *resources;
+    struct hpa_metrics_source *metrics;
+    struct hpa_scale *scale;
+    struct hpa_fetch *fetch;
+    bool has_spec;
+    struct hpa_spec spec;
+    json_t *pods;
+    struct gs_arena arena;
+    const json_t **pod_objects;
+    char *scale_error, *selector_error;
+    struct hpa_observation obs;
+};
+
+static void fail(struct hpa_look *l, struct gs_error *err)
+{
+    l->cb(l->arg, NULL, err);
+}
+
+static void complete(struct hpa_look *l)
+{
+    if (l->fetch)
+        l->obs.metrics = hpa_fetch_observations(l->fetch);
+    const struct hpa_seen seen = {
+        .spec = &l->spec, .obs = &l->obs, .pods = l->pod_objects, .now_ms = gs_unix_ms()};
+    l->cb(l->arg, &seen, NULL);
+}
+
+static void fetched(void *arg)
+{
+    complete(arg);
+}
+
+// --- pods ---
+static void take_pods(struct hpa_look *l, json_t *body)
+{
+    l->pods = json_incref(body);
+    const json_t *items = json_object_get(l->pods, "items");
+    hpa_observe_list(&l->spec, items, l->release, &l->arena, &l->obs.pods, &l->pod_objects,
+                     &l->obs.n_pods);
+}
+
+static void pods_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_look *l = arg;
+    (void)status;
+    l->request = NULL;
+    if (err) {
+        fail(l, gs_error_wrap(err, "pods of %s", l->obs.selector));
+        return;
+    }
+    take_pods(l, body);
+    l->fetch = hpa_fetch_start(l->metrics, &l->spec, l->obs.selector, fetched, l);
+    if (hpa_fetch_finished(l->fetch))
+        complete(l);
+}
+
+static void list_pods(struct hpa_look *l)
+{
+    GS_AUTO_BUF struct gs_buf query = {0};
+    gs_buf_add_str(&query, "labelSelector=");
+    http_encode(gs_slice_of(l->obs.selector), &query);
+    l->request = kube_list(l->client, KUBE_PODS, l->ns, query.data, pods_done, l);
+}
+
+// --- scale ---
+static void scale_read(void *arg, struct gs_error *err)
+{
+    struct hpa_look *l = arg;
+    if (err) {
+        l->scale_error = gs_strdup(gs_error_message(err));
+        l->obs.scale_error = l->scale_error;
+        gs_error_free(err);
+        complete(l);
+        return;
+    }
+    l->obs.scale_found = true;
+    l->obs.spec_replicas = hpa_scale_spec_replicas(l->scale);
+    l->obs.status_replicas = hpa_scale_status_replicas(l->scale);
+    l->obs.selector = hpa_scale_selector(l->scale);
+    struct kube_selector selector = {0};
+    GS_AUTO_ERROR struct gs_error *bad = kube_selector_parse(l->obs.selector, &selector);
+    kube_selector_finish(&selector);
+    if (bad) {
+        l->selector_error = gs_strdup(gs_error_message(bad));
+        l->obs.selector_error = l->selector_error;
+    }
+    if (bad || !*l->obs.selector)
+        complete(l);
+    else
+        list_pods(l);
+}
+
+// --- the object ---
+static void object_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_look *l = arg;
+    (void)status;
+    l->request = NULL;
+    if (!err)
+        err = hpa_spec_parse(body, &l->spec);
+    if (err) {
+        fail(l, err);
+        return;
+    }
+    l->has_spec = true;
+    l->obs.has_scaled_to_zero = kube_condition(body, "ScaledToZero") != NULL;
+    l->obs.scaled_to_zero = kube_condition_true(body, "ScaledToZero");
+    l->scale = hpa_scale_new(l->loop, l->client, l->resources, &l->spec);
+    hpa_scale_read(l->scale, scale_read, l);
+}
+
+struct hpa_look *hpa_look_start(uv_loop_t *loop, struct kube_client *client, const char *ns,
+                                const char *name, int release, hpa_look_done cb, void *arg)
+{
+    struct hpa_look *l = gs_alloc(sizeof(*l));
+    l->loop = loop;
+    l->client = client;
+    l->release = release;
+    l->cb = cb;
+    l->arg = arg;
+    l->ns = gs_strdup(ns);
+    l->name = gs_strdup(name);
+    l->resources = hpa_resources_new(client);
+    l->metrics = hpa_metrics_source_new(client, l->resources, REFRESH_MS, release);
+    l->request = kube_get(client, KUBE_HPAS, l->ns, l->name, NULL, object_done, l);
+    return l;
+}
+
+void hpa_look_free(struct hpa_look *l)
+{
+    if (!l)
+        return;
+    kube_request_cancel(l->request);
+    hpa_fetch_free(l->fetch);
+    hpa_scale_free(l->scale);
+    hpa_metrics_source_free(l->metrics);
+    hpa_resources_free(l->resources);
+    if (l->has_spec)
+        hpa_spec_finish(&l->spec);
+    json_decref(l->pods);
+    gs_arena_finish(&l->arena);
+    free(l->scale_error);
+    free(l->selector_error);
+    free(l->ns);
+    free(l->name);
+    free(l);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/whatif.h"
+
+#include "hpa/decide_internal.h"
+
+#include <string.h>
+
+#define LONG_AGO_MS INT64_C(86400000) // outside of every window
+#define MAX_FACTOR  1000.0
+#define STEP        1.02 // of the search; the place is then halved in
+#define HALVINGS    40
+
+const char *hpa_pod_state_text(enum hpa_pod_state state)
+{
+    switch (state) {
+    case HPA_POD_COUNTED:
+        return "counted";
+    case HPA_POD_OVER:
+        return "left out: it ends or has ended";
+    case HPA_POD_NOT_RUNNING:
+        return "left out on the way down, counted as 0 on the way up: Pending";
+    case HPA_POD_NO_SAMPLE:
+        return "no sample: counted as busy on the way down, as 0 on the way up";
+    case HPA_POD_NOT_READY:
+        return "left out on the way down, counted as 0 on the way up: not ready yet, or sampled "
+               "before it was";
+    }
+    return "";
+}
+
+static struct hpa_pass pass_of(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                               const struct hpa_config *cfg, int64_t now_ms)
+{
+    return (struct hpa_pass){.spec = spec, .obs = obs, .cfg = cfg, .now_ms = now_ms};
+}
+
+static bool has(const struct hpa_pod *const *list, size_t n, const struct hpa_pod *pod)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == pod)
+            return true;
+    return false;
+}
+
+void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                    const struct hpa_config *cfg, size_t metric, int64_t now_ms,
+                    enum hpa_pod_state *ret)
+{
+    struct hpa_pass pass = pass_of(spec, obs, cfg, now_ms);
+    struct hpa_groups g;
+    hpa_groups_init(&pass, metric, &g);
+    for (size_t i = 0; i < obs->n_pods; i++) {
+        const struct hpa_pod *pod = &obs->pods[i];
+        if (has(g.missing, g.n_missing, pod))
+            ret[i] = HPA_POD_NO_SAMPLE;
+        else if (has(g.unready, g.n_unready, pod))
+            ret[i] = pod->phase == HPA_POD_PENDING ? HPA_POD_NOT_RUNNING : HPA_POD_NOT_READY;
+        else
+            ret[i] = hpa_pod_is_over(cfg, pod) ? HPA_POD_OVER : HPA_POD_COUNTED;
+    }
+    hpa_groups_finish(&g);
+}
+
+void hpa_decide_fresh(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                      const struct hpa_config *cfg, int64_t now_ms, struct hpa_decision *ret)
+{
+    struct hpa_history *history = hpa_history_new();
+    hpa_history_seed(history, obs->spec_replicas, now_ms - LONG_AGO_MS);
+    hpa_decide(spec, obs, cfg, history, now_ms, ret);
+    hpa_history_free(history);
+}
+
+// --- turns ---
+struct search {
+    const struct hpa_spec *spec;
+    const struct hpa_config *cfg;
+    size_t metric;
+    int64_t now_ms;
+    struct hpa_observation obs; // with its own samples of that metric
+    struct hpa_metric_observation *metrics;
+    struct hpa_sample *samples;
+    const struct hpa_sample *original;
+    int32_t base;
+};
+
+// The decision with the metric's samples times a factor. False: none was computed.
+static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
+{
+    size_t n = s->metrics[s->metric].n_samples;
+    for (size_t i = 0; i < n; i++) {
+        s->samples[i] = s->original[i];
+        s->samples[i].value = hpa_ceil64((double)s->original[i].value * factor);
+    }
+    struct hpa_decision d;
+    hpa_decide_fresh(s->spec, &s->obs, s->cfg, s->now_ms, &d);
+    bool ok = d.metrics && d.metrics[s->metric].ok;
+    if (ok) {
+        *ret = (struct hpa_turn){
+            .found = d.desired != s->base, .at = d.metrics[s->metric], .desired = d.desired};
+        ret->at.description = ret->at.explanation = NULL;
+    }
+    hpa_decision_finish(&d);
+    return ok;
+}
+
+static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
+{
+    double same = 1, other = 1;
+    struct hpa_turn t = {0};
+    while (!t.found) {
+        same = other;
+        other = above ? other * STEP : other / STEP;
+        bool end = other > MAX_FACTOR || other < 1 / MAX_FACTOR;
+        if (end && !above)
+            other = 0;
+        if ((end && above) || !try_factor(s, other, &t) || (end && !t.found))
+            return;
+    }
+    *ret = t;
+    for (int i = 0; i < HALVINGS; i++) {
+        double middle = (same + other) / 2;
+        if (!try_factor(s, middle, &t))
+            return;
+        if (t.found)
+            *ret = t;
+        *(t.found ? &other : &same) = middle;
+    }
+}
+
+void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                    const struct hpa_config *cfg, size_t metric, int64_t now_ms,
+                    struct hpa_turn *ret_below, struct hpa_turn *ret_above)
+{
+    *ret_below = *ret_above = (struct hpa_turn){0};
+    if (!obs->metrics || obs->metrics[metric].error || !obs->metrics[metric].n_samples)
+        return;
+    struct search s = {.spec = spec, .cfg = cfg, .metric = metric, .now_ms = now_ms, .obs = *obs};
+    size_t n = obs->metrics[metric].n_samples;
+    s.original = obs->metrics[metric].samples;
+    s.samples = gs_alloc_array(n, sizeof(*s.samples));
+    s.metrics = gs_alloc_array(spec->n_metrics, sizeof(*s.metrics));
+    memcpy(s.metrics, obs->metrics, spec->n_metrics * sizeof(*s.metrics));
+    s.metrics[metric].samples = s.samples;
+    s.obs.metrics = s.metrics;
+    struct hpa_decision d;
+    hpa_decide_fresh(spec, obs, cfg, now_ms, &d);
+    s.base = d.desired;
+    bool usable = d.outcome == HPA_OUTCOME_COMPUTED && d.metrics[metric].ok;
+    hpa_decision_finish(&d);
+    if (usable) {
+        find_turn(&s, false, ret_below);
+        find_turn(&s, true, ret_above);
+    }
+    free(s.samples);
+    free(s.metrics);
+}

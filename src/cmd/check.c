@@ -8,6 +8,7 @@ static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
+    {"adapter", check_adapter},
     {"config", check_config},
     {"rules", check_rules},
 };
@@ -40,20 +41,39 @@ static const struct gs_opt opts[] = {
      .offset = offsetof(struct check_opts, ignore_unknown_fields),
      .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
              "wrong for the engine."},
+    {.name = "source",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     .offset = offsetof(struct check_opts, source),
+     .help = "Of adapter: the Prometheus whose series the rules are tried on."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     .offset = offsetof(struct check_opts, kubeconfig),
+     .help = "Of adapter: the cluster whose resources labels may name. Default: those of "
+             "Kubernetes itself."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_check = {
     .name = "check",
-    .args = "config|rules FILE…",
+    .args = "adapter|config|rules FILE…",
     .summary = "Check files without running anything.",
     .description =
+        "adapter: prometheus-adapter's configuration, its Helm values or a ConfigMap. With "
+        "--source, "
+        "for each rule: the series that it finds, how they are named, for which resources, the "
+        "query "
+        "that a request would run and what it gives; where nothing comes of it, the first step "
+        "that "
+        "is broken and what to change.\n\n"
         "config: prometheus.yml, with the files of secrets, certificates, targets and rules "
         "that it names. What this engine knows but does not act on is a warning.\n\n"
         "rules: rule files, PrometheusRule objects, and files with several documents of "
         "either. Each wrong rule is reported with its file, line, group and the place "
         "in its expression or template. Exits with 1 when something is wrong.",
-    .examples = "gpuscale check config prometheus.yml\n"
+    .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"
+                "gpuscale check config prometheus.yml\n"
                 "gpuscale check rules rules/*.yaml\n"
                 "gpuscale check rules prometheus-alert-rule.yaml",
     .opts = opts,

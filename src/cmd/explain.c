@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale explain hpa`: why an autoscaler wants what it wants.
+// `gpuscale explain hpa`: why an autoscaler wants what it wants. `gpuscale explain metric` is in
+// adapter/explain.c.
+#include "cmd/explain.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/verbs.h"
@@ -10,6 +12,7 @@
 
 struct explain_opts {
     const char *ns, *kubeconfig, *context, *output, *compat;
+    const char *config, *source; // of metric
     int64_t downscale_window, cpu_init_period, readiness_delay;
     double tolerance;
 };
@@ -113,9 +116,15 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 {
     struct run r = {.o = opts};
     GS_AUTO_FREE char *ns = NULL;
-    (void)ret_exit;
+    if (gs_streq(argv[0], "metric") && argc == 2) {
+        const struct explain_metric_opts m = {r.o->config, r.o->source, r.o->kubeconfig};
+        return explain_metric(&m, argv[1], ret_exit);
+    }
+    if (gs_streq(argv[0], "metric"))
+        return gs_error_new(GS_EINVAL, "explain metric needs one PATH");
     if (!gs_streq(argv[0], "hpa"))
-        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be explained; hpa can", argv[0]);
+        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be explained; hpa and metric can",
+                            argv[0]);
     if (argc != 2)
         return gs_error_new(GS_EINVAL, "explain hpa needs one NAME");
     struct gs_error *err = configure(r.o, &r.cfg);
@@ -195,24 +204,47 @@ static const struct gs_opt opts[] = {
      AT(readiness_delay),
      AS_CLUSTER,
      .help = "Time after a pod's start in which changes of its readiness count as its start."},
+    {.name = "config",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(config),
+     .group = "Of metric",
+     .help = "The adapter's configuration, in any of its forms. Default: GPU metrics only."},
+    {.name = "source",
+     .alias = "prometheus-url",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     AT(source),
+     .group = "Of metric",
+     .help = "The Prometheus that is asked. Default: prometheus.url of Helm values."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_explain = {
     .name = "explain",
-    .args = "hpa NAME",
-    .summary = "Tell why a HorizontalPodAutoscaler wants the replicas that it wants.",
+    .args = "hpa NAME|metric PATH",
+    .summary = "Tell why an autoscaler wants its replicas, or how a metric is answered.",
     .description =
-        "Reads the object, its target's scale, the pods and the metrics from the cluster's API, "
+        "hpa reads the object, its target's scale, the pods and the metrics from the cluster's "
+        "API, "
         "decides with them as the controller would, and tells how: each metric with the samples it "
         "came from, their ages and owners, the pods that were left out and why, ratio and "
         "tolerance, what held or limited the result, and the nearest values at which it would be "
         "another. Where the status that the cluster's controller wrote says something else, that "
         "is told too. Nothing is written.\n\n"
         "The controller remembers earlier recommendations and scale events; they are not known "
-        "from outside. The reading is what would be decided without them.",
+        "from outside. The reading is what would be decided without them.\n\n"
+        "metric takes a path of kubectl get --raw, "
+        "/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/"
+        "RESOURCE/NAME/METRIC with its query or one of external.metrics.k8s.io, and shows how the "
+        "adapter answers it: the rule and its series, the objects that a selector picks, the "
+        "query, "
+        "the samples, and the answer with its cause. Objects are listed with --kubeconfig only. "
+        "Exits with 1 when the answer is not 200.",
     .examples = "gpuscale explain hpa intent-api\n"
-                "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'",
+                "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'\n"
+                "gpuscale explain metric --config=values.yaml --source=http://prometheus:9090 "
+                "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/gpu_util",
     .opts = opts,
     .opts_size = sizeof(struct explain_opts),
     .min_args = 1,

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of a Prometheus that lies. The first byte chooses the status and the kind of answer.
+#include "adapter/source/answer.h"
+#include "base/hmap.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int statuses[] = {200, 400, 422, 503, 502};
+    if (size < 1)
+        return 0;
+    int status = statuses[(data[0] >> 1) % GS_ARRAY_LEN(statuses)];
+    struct gs_slice body = gs_slice_make(data + 1, size - 1);
+    struct source_result *r = NULL;
+    struct source_shapes *s = NULL;
+    if (data[0] & 1)
+        gs_error_free(source_read_series(status, body, &s));
+    else
+        gs_error_free(source_read_query(status, body, &r));
+    // Everything that was read can be touched.
+    size_t sum = 0;
+    for (size_t i = 0; r && i < r->n; i++)
+        for (size_t k = 0; k < r->samples[i].n_labels; k++)
+            sum += gs_hash(r->samples[i].labels[k].value.data, r->samples[i].labels[k].value.len);
+    for (size_t i = 0; s && i < s->n; i++)
+        for (size_t k = 0; k < s->items[i].n_labels; k++)
+            sum += gs_hash(s->items[i].labels[k].data, s->items[i].labels[k].len);
+    if (sum == SIZE_MAX)
+        return 1;
+    source_result_unref(r);
+    source_shapes_free(s);
+    return 0;
+}

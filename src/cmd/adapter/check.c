@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale check adapter`: what each rule of a configuration would do with the series that there
+// are, step by step, and at the first step that gives nothing, why and what to change.
+#include "cmd/check.h"
+#include "adapter/config/config.h"
+#include "adapter/provider/query.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/adapter/lab.h"
+#include "promql/ast.h"
+
+#include <stdio.h>
+
+enum { MAX_SHOWN = 5 };
+
+struct check {
+    struct lab *lab;
+    const struct adapter_rule *rule;
+    bool broken, doubtful;
+};
+
+static GS_PRINTF(2, 3) void broken(struct check *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    printf("  BROKEN  %s\n", text);
+    k->broken = true;
+}
+
+static GS_PRINTF(1, 2) void fix(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    printf("  fix     %s\n", text);
+}
+
+// --- what is wrong without looking at series ---
+
+static void warn_text(struct check *k, const char *text)
+{
+    printf("  doubt   %s\n", text);
+    k->doubtful = true;
+}
+
+static void check_text(struct check *k)
+{
+    const struct adapter_rule *r = k->rule;
+    if (!*r->query_text)
+        broken(k, "the rule has no metricsQuery: every request fails");
+    else if (!strstr(r->query_text, ".LabelMatchers") &&
+             !strstr(r->query_text, "LabelValuesByName"))
+        warn_text(k, "metricsQuery does not use <<.LabelMatchers>>: series of all objects are read "
+                     "for each request, and selectors have no effect");
+    if (*r->query_text && !r->external && !strstr(r->query_text, ".GroupBy") &&
+        r->resources.label_template)
+        warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
+                     "that names the object");
+    if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
+        broken(k, "the rule gives its series to no resource");
+        fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
+    }
+}
+
+// --- labels ---
+
+static bool has_label(const struct source_shapes *s, struct gs_slice name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t l = 0; l < s->items[i].n_labels; l++)
+            if (gs_slice_eq(s->items[i].labels[l], name))
+                return true;
+    return false;
+}
+
+// What a label is probably called in these series: with or without "exported_", or the exporter's
+// own names of pods and namespaces. Caller frees; NULL: no idea.
+static char *other_name(const struct source_shapes *s, struct gs_slice name)
+{
+    static const char *const kinds[][5] = {
+        {"exported_pod", "PodName", "pod", "pod_name", "kubernetes_pod_name"},
+        {"exported_namespace", "NamespaceName", "namespace", "pod_namespace",
+         "kubernetes_namespace"},
+        {"exported_container", "ContainerName", "container", "container_name",
+         "kubernetes_container_name"},
+        {"NodeName", "exported_node", "node", "Hostname", "kubernetes_node"},
+        {"exported_service", "service", "kubernetes_service", "job", "app"},
+    };
+    for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++) {
+        bool mine = false;
+        for (size_t i = 0; i < GS_ARRAY_LEN(kinds[k]); i++)
+            mine = mine || gs_slice_eq_str(name, kinds[k][i]);
+        for (size_t i = 0; mine && i < GS_ARRAY_LEN(kinds[k]); i++)
+            if (!gs_slice_eq_str(name, kinds[k][i]) && has_label(s, gs_slice_of(kinds[k][i])))
+                return gs_strdup(kinds[k][i]);
+    }
+    GS_AUTO_FREE char *exported = gs_format("exported_" GS_SLICE_FMT, GS_SLICE_ARG(name));
+    if (has_label(s, gs_slice_of(exported)))
+        return GS_TAKE(exported);
+    return NULL;
+}
+
+static void print_labels(const struct source_shape *s)
+{
+    printf("  labels  ");
+    for (size_t i = 0; i < s->n_labels; i++)
+        printf("%s" GS_SLICE_FMT, i ? ", " : "", GS_SLICE_ARG(s->labels[i]));
+    printf("\n");
+}
+
+// --- no series ---
+
+// The selector's metric alone, without its other matchers. NULL: it names none.
+static char *bare_metric(const struct promql_node *n)
+{
+    if (n->u.selector.name.len)
+        return gs_slice_dup(n->u.selector.name);
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        if (!gs_slice_eq_str(m->name, "__name__") || (m->op != TSDB_EQ && m->op != TSDB_RE))
+            continue;
+        return gs_format("{__name__%s\"" GS_SLICE_FMT "\"}", m->op == TSDB_EQ ? "=" : "=~",
+                         GS_SLICE_ARG(m->value));
+    }
+    return NULL;
+}
+
+static void explain_matchers(const struct promql_node *n, const struct source_shapes *s)
+{
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        if (gs_slice_eq_str(m->name, "__name__") || has_label(s, m->name))
+            continue;
+        bool wants = tsdb_matcher_matches(m, GS_SLICE("")) == false;
+        if (!wants)
+            continue;
+        GS_AUTO_FREE char *other = other_name(s, m->name);
+        if (other)
+            fix("the label is really `%s`, not `" GS_SLICE_FMT "`: change it in seriesQuery and "
+                "resources",
+                other, GS_SLICE_ARG(m->name));
+        else
+            fix("no such series has the label `" GS_SLICE_FMT "`, which seriesQuery wants",
+                GS_SLICE_ARG(m->name));
+    }
+    if (s->n)
+        print_labels(&s->items[0]);
+}
+
+static void explain_no_series(struct check *k)
+{
+    struct promql_expr *x = NULL;
+    struct source_shapes *s = NULL;
+    broken(k, "seriesQuery matches no series of the last hour");
+    struct gs_error *err = promql_parse_selector(gs_slice_of(k->rule->series_query), &x);
+    if (err) {
+        fix("it is no series selector: %s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    const struct promql_node *n = promql_expr_root(x);
+    GS_AUTO_FREE char *bare = bare_metric(n);
+    err = bare ? lab_series(k->lab, bare, &s) : NULL;
+    if (s && s->n) {
+        printf("  note    %s alone matches %zu series\n", bare, s->series);
+        explain_matchers(n, s);
+    } else if (bare && !err) {
+        fix("nothing is called %s: is it scraped?", bare);
+    }
+    gs_error_free(err);
+    source_shapes_free(s);
+    promql_expr_free(x);
+}
+
+// --- one request ---
+
+static struct gs_slice label_value(const struct source_sample *s, struct gs_slice name)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq(s->labels[i].name, name))
+            return s->labels[i].value;
+    return GS_SLICE("");
+}
+
+struct sample_request {
+    const struct mapped *resource; // NULL: external
+    char *ns, *name;
+};
+
+static char *text_of_label(struct check *k, const struct source_sample *s, const char *resource)
+{
+    GS_AUTO_BUF struct gs_buf label = {0};
+    const struct mapped *m = mapper_find_text(k->lab->mapper, resource);
+    if (!m || !query_label_for(&k->rule->resources, k->lab->mapper, m, &label))
+        return NULL;
+    struct gs_slice v = label_value(s, gs_buf_slice(&label));
+    return v.len ? gs_slice_dup(v) : NULL;
+}
+
+static void show_result(struct check *k, const struct source_result *r, struct gs_slice label,
+                        const struct sample_request *q)
+{
+    char text[GS_DOUBLE_SIZE];
+    bool vector = r->type == SOURCE_VECTOR;
+    printf("  result  %zu %s\n", r->n, vector ? "samples" : "values, no instant vector");
+    if (!vector && !(k->rule->external && r->type == SOURCE_SCALAR)) {
+        broken(k, "the result must be an instant vector");
+        fix("a range such as [5m] needs a function around it: rate, avg_over_time …");
+        return;
+    }
+    if (k->rule->external || r->n == 0) {
+        if (r->n == 0)
+            broken(k, "the query gives nothing for this object");
+        return;
+    }
+    for (size_t i = 0; i < r->n; i++)
+        if (gs_slice_eq_str(label_value(&r->samples[i], label), q->name)) {
+            printf("  value   %s of %s\n", gs_format_double(r->samples[i].value, text), q->name);
+            return;
+        }
+    broken(k, "no sample of the result has %.*s=\"%s\"", GS_SLICE_ARG(label), q->name);
+    fix("the query drops the label that names the object: aggregate by (<<.GroupBy>>)");
+}
+
+static void try_query(struct check *k, struct gs_slice series, const struct sample_request *q)
+{
+    GS_AUTO_BUF struct gs_buf query = {0}, label = {0};
+    const char *names[] = {q->name};
+    const struct query_request rq = {
+        .mapper = k->lab->mapper,
+        .resources = &k->rule->resources,
+        .template_ = k->rule->query,
+        .series = series,
+        .ns = k->rule->external && !k->rule->resources.namespaced ? NULL : q->ns,
+        .resource = q->resource,
+        .names = names,
+        .n_names = 1,
+    };
+    struct gs_error *err = query_build(&rq, &query, &label);
+    if (err) {
+        broken(k, "a request cannot be asked: %s", gs_error_message(err));
+        if (strstr(gs_error_message(err), "namespaces"))
+            fix("add the label of the namespace to resources.overrides%s",
+                k->rule->external ? ", or namespaced: false" : "");
+        gs_error_free(err);
+        return;
+    }
+    printf("  query   %s\n", query.data);
+    struct source_result *r = NULL;
+    err = lab_query(k->lab, query.data, &r);
+    if (err) {
+        broken(k, "%s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    show_result(k, r, gs_buf_slice(&label), q);
+    source_result_unref(r);
+}
+
+// A present sample of the series gives the object's name.
+static void try_request(struct check *k, struct gs_slice series, const struct mapped *resource)
+{
+    struct source_result *r = NULL;
+    struct gs_error *err = lab_query(k->lab, k->rule->series_query, &r);
+    const struct source_sample *s = NULL;
+    for (size_t i = 0; r && i < r->n && !s; i++)
+        if (gs_slice_eq(label_value(&r->samples[i], GS_SLICE("__name__")), series))
+            s = &r->samples[i];
+    if (err || !s) {
+        broken(k, "the series has no sample now%s%s", err ? ": " : "",
+               err ? gs_error_message(err) : "");
+        gs_error_free(err);
+        source_result_unref(r);
+        return;
+    }
+    struct sample_request q = {.resource = resource,
+                               .ns = text_of_label(k, s, "namespaces"),
+                               .name = resource ? text_of_label(k, s, resource->resource) : NULL};
+    bool root = resource && mapper_is_root(resource);
+    GS_AUTO_FREE char *own_ns = root ? GS_TAKE(q.ns) : NULL;
+    printf("  request %s%s%s%s%s\n", q.ns ? "namespaces/" : "", q.ns ? q.ns : "", q.ns ? "/" : "",
+           resource ? resource->resource : "external", "");
+    if (resource && !q.name)
+        broken(k, "the series' label of %s is empty", resource->resource);
+    else
+        try_query(k, series, &q);
+    source_result_unref(r);
+    free(q.ns);
+    free(q.name);
+}
+
+// --- names and resources ---
+
+static const struct mapped *first_resource(struct check *k, const struct source_shape *s,
+                                           struct gs_buf *ret_list)
+{
+    const struct mapped *found = NULL;
+    for (size_t i = 0; i < s->n_labels; i++) {
+        struct gs_slice group, resource;
+        if (!adapter_label_resource(&k->rule->resources, s->labels[i], &group, &resource))
+            continue;
+        const struct mapped *m = mapper_find(k->lab->mapper, group, resource);
+        if (!m)
+            continue;
+        gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
+        if (!found || mapper_is_root(found)) // an object in a namespace shows more
+            found = m;
+    }
+    return found;
+}
+
+static void explain_no_resource(struct check *k, const struct source_shapes *all,
+                                const struct source_shape *s)
+{
+    broken(k, "no label of " GS_SLICE_FMT " names a resource", GS_SLICE_ARG(s->name));
+    print_labels(s);
+    for (size_t i = 0; i < k->rule->resources.n_overrides; i++) {
+        const struct adapter_override *o = &k->rule->resources.overrides[i];
+        GS_AUTO_FREE char *other = other_name(all, gs_slice_of(o->label));
+        if (!has_label(all, gs_slice_of(o->label)) && other)
+            fix("the label is really `%s`, not `%s`", other, o->label);
+        else if (!mapper_find(k->lab->mapper, gs_slice_of(o->group), gs_slice_of(o->resource)))
+            fix("%s: the cluster has no resource %s", o->place, o->resource);
+    }
+}
+
+static void check_shapes(struct check *k, const struct source_shapes *s)
+{
+    size_t shown = 0, named = 0;
+    const struct source_shape *last = NULL;
+    const struct adapter_filter *filter = NULL;
+    GS_AUTO_BUF struct gs_buf resources = {0};
+    const struct mapped *resource = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        GS_AUTO_BUF struct gs_buf name = {0};
+        if (!adapter_rule_name(k->rule, s->items[i].name, &name, &filter))
+            continue;
+        named++;
+        GS_AUTO_BUF struct gs_buf list = {0};
+        const struct mapped *m = first_resource(k, &s->items[i], &list);
+        if (shown++ < MAX_SHOWN)
+            printf("  name    " GS_SLICE_FMT " -> %s%s%s\n", GS_SLICE_ARG(s->items[i].name),
+                   name.data ? name.data : "", k->rule->external ? "" : " for ",
+                   k->rule->external ? "" : (list.len ? list.data : "nothing"));
+        if (!last || (m && !resource)) {
+            last = &s->items[i];
+            resource = m;
+        }
+    }
+    if (shown > MAX_SHOWN)
+        printf("  name    … and %zu more\n", shown - MAX_SHOWN);
+    if (!named) {
+        broken(k, "%s drops all of them, such as " GS_SLICE_FMT,
+               filter ? "a series filter" : "name.matches", GS_SLICE_ARG(s->items[0].name));
+        fix(filter ? "%s: `%s`" : "%s `%s`",
+            filter ? (filter->negate ? "isNot" : "is") : "the expression is",
+            filter ? filter->text : k->rule->matches_text);
+    } else if (!k->rule->external && !resource) {
+        explain_no_resource(k, s, last);
+    } else {
+        try_request(k, last->name, k->rule->external ? NULL : resource);
+    }
+}
+
+static void check_source(struct check *k)
+{
+    struct source_shapes *s = NULL;
+    struct gs_error *err = lab_series(k->lab, k->rule->series_query, &s);
+    if (err) {
+        broken(k, "the series cannot be listed: %s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    printf("  series  %zu, %zu different by name and labels\n", s->series, s->n);
+    if (s->n)
+        check_shapes(k, s);
+    else
+        explain_no_series(k);
+    source_shapes_free(s);
+}
+
+// --- files ---
+
+static bool check_rule(struct lab *lab, const struct check_opts *o, const struct adapter_rule *r)
+{
+    struct check k = {.lab = lab, .rule = r};
+    printf("\n%s: %s\n", r->place, r->series_query);
+    check_text(&k);
+    if (lab->source)
+        check_source(&k);
+    return !k.broken && !(o->strict && k.doubtful);
+}
+
+static bool check_file(const struct check_opts *o, const char *path)
+{
+    GS_CLEANUP(adapter_config_freep) struct adapter_config *c = NULL;
+    struct lab *lab = gs_alloc(sizeof(*lab));
+    size_t bad = 0;
+    printf("Checking %s\n", path);
+    GS_AUTO_ERROR struct gs_error *err = adapter_config_load(path, &c);
+    if (!err)
+        err = lab_open(o->source, o->kubeconfig, lab);
+    if (err) {
+        fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
+        free(lab);
+        return false;
+    }
+    for (size_t i = 0; i < c->n_rules; i++)
+        bad += !check_rule(lab, o, &c->rules[i]);
+    printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu of them broken\n",
+           bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
+           c->resource.present ? ", resource rules" : "", bad);
+    if (!o->source)
+        printf("  --source=URL shows what they would do with the series of a Prometheus\n");
+    lab_close(lab);
+    free(lab);
+    return bad == 0;
+}
+
+int check_adapter(const struct check_opts *o, int n_files, char **files)
+{
+    bool ok = true;
+    for (int i = 0; i < n_files; i++)
+        ok = check_file(o, files[i]) && ok;
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale explain metric PATH`: how one request of the metrics APIs is answered, step by step.
+#include "cmd/explain.h"
+#include "adapter/api/path.h"
+#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/adapter/lab.h"
+#include "kube/quantity.h"
+
+#include <stdio.h>
+
+enum { MAX_AGE_MS = 3600000, NEVER_MS = 86400000 };
+
+struct explain {
+    struct lab *lab;
+    struct adapter_config *config, *gpu_config;
+    struct registry *registry, *gpu;
+    struct provider *provider;
+    bool done, good;
+};
+
+static char *query_of(const char *path, const char *name)
+{
+    const char *at = strchr(path, '?');
+    size_t n = strlen(name);
+    char *value = NULL;
+    while (at && *at) {
+        at++;
+        size_t len = strcspn(at, "&");
+        if (len > n && strncmp(at, name, n) == 0 && at[n] == '=') {
+            GS_AUTO_FREE char *raw = gs_strndup(at + n + 1, len - n - 1);
+            for (char *p = raw; *p; p++)
+                if (*p == '+')
+                    *p = ' ';
+            gs_error_free(http_decode_segment(gs_slice_of(raw), &value));
+            return value;
+        }
+        at += len;
+    }
+    return NULL;
+}
+
+static void show_value(double v, const char *of)
+{
+    char text[GS_DOUBLE_SIZE], quantity[KUBE_QUANTITY_SIZE];
+    int64_t milli;
+    if (kube_quantity_from_double(v, &milli))
+        printf("value   %s (%s)%s%s\n", kube_quantity_format_milli(milli, quantity),
+               gs_format_double(v, text), of ? " of " : "", of ? of : "");
+    else
+        printf("value   %s%s%s: not a number that is served\n", gs_format_double(v, text),
+               of ? " of " : "", of ? of : "");
+}
+
+static void on_answer(void *arg, const struct provider_answer *a)
+{
+    static const char *const outcomes[] = {"200", "404 no such metric", "404 no sample",
+                                           "500 the source failed", "500 the list failed"};
+    struct explain *x = arg;
+    printf("%s", a->trace);
+    for (size_t i = 0; i < a->n; i++)
+        show_value(a->values[i].value, a->values[i].name);
+    for (size_t i = 0; a->result && i < a->result->n; i++)
+        show_value(a->result->samples[i].value, NULL);
+    printf("answer  %s%s%s\n", outcomes[a->outcome], *a->cause ? ": " : "", a->cause);
+    x->good = a->outcome == PROVIDER_OK;
+    x->done = true;
+}
+
+static struct registry *list(struct explain *x, const struct adapter_config *c)
+{
+    const struct registry_options o = {.config = c,
+                                       .source = x->lab->source,
+                                       .mapper = x->lab->mapper,
+                                       .relist_ms = NEVER_MS,
+                                       .max_age_ms = MAX_AGE_MS};
+    struct registry *r = registry_new(&x->lab->loop, &o);
+    while (!registry_rounds(r))
+        uv_run(&x->lab->loop, UV_RUN_ONCE);
+    return r;
+}
+
+static struct gs_error *ask(struct explain *x, const char *path)
+{
+    struct api_path p = {0};
+    GS_AUTO_FREE char *bare = gs_strndup(path, strcspn(path, "?"));
+    GS_AUTO_FREE char *objects = query_of(path, "labelSelector");
+    GS_AUTO_FREE char *series = query_of(path, "metricLabelSelector");
+    struct kube_selector selector = {0};
+    struct gs_error *err = api_path_read(bare, &p);
+    bool external = !err && gs_streq(p.group, API_EXTERNAL);
+    if (!err && p.kind != API_METRIC)
+        err = gs_error_new(GS_EINVAL, "%s is not the path of a custom or external metric", path);
+    if (!err)
+        err = kube_selector_parse(external ? objects : series, &selector);
+    const struct provider_request rq = {.resource = p.object_resource,
+                                        .ns = p.object_ns,
+                                        .name = p.object_name,
+                                        .metric = p.metric,
+                                        .label_selector = external ? NULL : objects,
+                                        .selector = &selector,
+                                        .external = external,
+                                        .trace = true};
+    if (!err) {
+        provider_ask(x->provider, &rq, on_answer, x);
+        while (!x->done)
+            uv_run(&x->lab->loop, UV_RUN_ONCE);
+    }
+    kube_selector_finish(&selector);
+    api_path_finish(&p);
+    return err;
+}
+
+static struct gs_error *explain(struct explain *x, const struct explain_metric_opts *f,
+                                const char *path)
+{
+    struct gs_error *err =
+        f->config ? adapter_config_load(f->config, &x->config)
+                  : adapter_config_parse(GS_SLICE("{}"), "(no configuration)", &x->config);
+    if (!err)
+        err = adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU metrics)", &x->gpu_config);
+    if (err)
+        return err;
+    const char *url = f->source ? f->source : x->config->prometheus_url;
+    if (!url)
+        return gs_error_new(GS_EINVAL, "--source=URL is needed");
+    err = lab_open(url, f->kubeconfig, x->lab);
+    if (err)
+        return err;
+    x->registry = list(x, x->config);
+    x->gpu = list(x, x->gpu_config);
+    const struct provider_options o = {.config = x->config,
+                                       .source = x->lab->source,
+                                       .mapper = x->lab->mapper,
+                                       .registry = x->registry,
+                                       .gpu = x->gpu,
+                                       .kube = x->lab->kube};
+    x->provider = provider_new(&o);
+    err = ask(x, path);
+    provider_free(x->provider);
+    registry_free(x->registry);
+    registry_free(x->gpu);
+    lab_close(x->lab);
+    return err;
+}
+
+struct gs_error *explain_metric(const struct explain_metric_opts *o, const char *path,
+                                int *ret_exit)
+{
+    struct lab *lab = gs_alloc(sizeof(*lab));
+    struct explain x = {.lab = lab};
+    struct gs_error *err = explain(&x, o, path);
+    adapter_config_free(x.config);
+    adapter_config_free(x.gpu_config);
+    free(lab);
+    *ret_exit = x.good ? 0 : 1;
+    return err;
+}

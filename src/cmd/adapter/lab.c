@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/adapter/lab.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/kubeconfig.h"
+
+enum { SERIES_AGE_MS = 3600000 };
+
+struct answer {
+    bool done;
+    struct source_result *result;
+    struct source_shapes *shapes;
+    struct gs_error *err;
+};
+
+static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
+{
+    struct answer *a = arg;
+    a->done = true;
+    a->err = err;
+    a->result = err ? NULL : source_result_ref(r);
+}
+
+static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *err)
+{
+    struct answer *a = arg;
+    a->done = true;
+    a->err = err;
+    a->shapes = shapes;
+}
+
+static void on_mapper(void *arg, struct gs_error *err)
+{
+    struct answer *a = arg;
+    a->done = true;
+    a->err = err;
+}
+
+static void wait_for(struct lab *l, const struct answer *a)
+{
+    while (!a->done)
+        uv_run(&l->loop, UV_RUN_ONCE);
+}
+
+static struct gs_error *open_cluster(struct lab *l, const char *path)
+{
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(path, NULL, &k);
+    const struct http_client_config http = {.base_url = k.server,
+                                            .ca_pem = k.ca_pem,
+                                            .cert_pem = k.client_cert_pem,
+                                            .key_pem = k.client_key_pem,
+                                            .bearer_token = k.token,
+                                            .insecure = k.insecure != 0};
+    if (!err)
+        err = http_client_new_curl(&l->loop, &http, &l->kube_http);
+    if (err)
+        return err;
+    l->kube = kube_client_new(l->kube_http);
+    struct answer a = {0};
+    mapper_load(l->mapper, l->kube, on_mapper, &a);
+    wait_for(l, &a);
+    return a.err;
+}
+
+struct gs_error *lab_open(const char *url, const char *kubeconfig, struct lab *ret)
+{
+    *ret = (struct lab){.mapper = mapper_new()};
+    uv_loop_init(&ret->loop);
+    const struct source_options o = {.url = url};
+    struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
+    if (!err && kubeconfig)
+        err = open_cluster(ret, kubeconfig);
+    if (err)
+        lab_close(ret);
+    return err;
+}
+
+void lab_close(struct lab *l)
+{
+    source_free(l->source);
+    if (l->kube)
+        kube_client_free(l->kube);
+    http_client_free(l->kube_http);
+    mapper_free(l->mapper);
+    uv_run(&l->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&l->loop);
+}
+
+struct gs_error *lab_query(struct lab *l, const char *promql, struct source_result **ret)
+{
+    struct answer a = {0};
+    source_query(l->source, promql, 0, on_vector, &a);
+    wait_for(l, &a);
+    *ret = a.result;
+    return a.err;
+}
+
+struct gs_error *lab_series(struct lab *l, const char *selector, struct source_shapes **ret)
+{
+    struct answer a = {0};
+    source_series(l->source, selector, gs_unix_ms() - SERIES_AGE_MS, on_shapes, &a);
+    wait_for(l, &a);
+    *ret = a.shapes;
+    return a.err;
+}

@@ -35,6 +35,10 @@ struct engine {
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
     uv_timer_t *gc, *sync;
+    uv_timer_t *drain; // until when the end waits for receivers; NULL: it does not wait
+    size_t n_flushing;
+    void (*drained)(void *arg);
+    void *drained_arg;
 };
 
 // --- timers ---
@@ -90,13 +94,37 @@ static void stop_remotes(struct engine *e)
     e->n_remotes = 0;
 }
 
+// The one that ran for this receiver, out of the list; NULL: none.
+static struct remote_write *take_remote(struct engine *e,
+                                        const struct engine_remote_write_config *cfg)
+{
+    for (size_t i = 0; i < e->n_remotes; i++) {
+        struct remote_write *w = e->remotes[i];
+        if (!remote_write_is(w, cfg))
+            continue;
+        e->remotes[i] = e->remotes[--e->n_remotes];
+        return w;
+    }
+    return NULL;
+}
+
+// Receivers that stay lose nothing.
 static void start_remotes(struct engine *e, const struct engine_config *cfg)
 {
+    struct remote_write **remotes =
+        gs_alloc_array(cfg->n_remote_writes + 1, sizeof(struct remote_write *));
+    for (size_t i = 0; i < cfg->n_remote_writes; i++) {
+        const struct engine_remote_write_config *c = &cfg->remote_writes[i];
+        remotes[i] = take_remote(e, c);
+        if (remotes[i])
+            remote_write_reconfigure(remotes[i], c, cfg->external_labels, cfg->n_external_labels);
+        else
+            remotes[i] =
+                remote_write_new(e->loop, e->db, c, cfg->external_labels, cfg->n_external_labels);
+    }
     stop_remotes(e);
-    e->remotes = gs_alloc_array(cfg->n_remote_writes + 1, sizeof(struct remote_write *));
-    for (size_t i = 0; i < cfg->n_remote_writes; i++)
-        e->remotes[e->n_remotes++] = remote_write_new(e->loop, e->db, &cfg->remote_writes[i],
-                                                      cfg->external_labels, cfg->n_external_labels);
+    e->remotes = remotes;
+    e->n_remotes = cfg->n_remote_writes;
 }
 
 // Everything that can fail comes before anything that changes.
@@ -151,7 +179,8 @@ static struct gs_error *load_and_tell(struct engine *e)
 
 struct gs_error *engine_reload(struct engine *e)
 {
-    struct gs_error *err = load_and_tell(e);
+    struct gs_error *err =
+        e->drain ? gs_error_new(GS_EUNAVAIL, "the engine is ending") : load_and_tell(e);
     if (err)
         gs_err("engine", "not loaded, the configuration before goes on: %s", gs_error_message(err));
     return err;
@@ -271,6 +300,7 @@ void engine_free(struct engine *e)
     engine_watch_free(e->watch);
     stop_timer(e->gc);
     stop_timer(e->sync);
+    stop_timer(e->drain);
     stop_remotes(e);
     // Readers before what they read.
     engine_api_free(e->api);
@@ -292,6 +322,43 @@ void engine_free(struct engine *e)
 void engine_stopping(struct engine *e)
 {
     engine_api_set_stopping(e->api);
+}
+
+// --- the end ---
+
+static void drained(struct engine *e)
+{
+    uv_timer_t *deadline = GS_TAKE(e->drain);
+    stop_timer(deadline);
+    e->drained(e->drained_arg);
+}
+
+static void on_flushed(void *arg)
+{
+    struct engine *e = arg;
+    if (--e->n_flushing == 0 && e->drain)
+        drained(e);
+}
+
+static void on_drain_deadline(uv_timer_t *t)
+{
+    struct engine *e = t->data;
+    gs_warn("engine", "%zu remote writes do not have all samples", e->n_flushing);
+    drained(e);
+}
+
+void engine_drain(struct engine *e, int64_t limit_ms, void (*done)(void *arg), void *arg)
+{
+    if (!e->n_remotes || limit_ms <= 0) {
+        done(arg);
+        return;
+    }
+    e->drained = done;
+    e->drained_arg = arg;
+    e->drain = start_timer(e, on_drain_deadline, (uint64_t)limit_ms);
+    e->n_flushing = e->n_remotes;
+    for (size_t i = 0; i < e->n_remotes; i++)
+        remote_write_flush(e->remotes[i], on_flushed, e);
 }
 
 void engine_handle(void *arg, struct http_exchange *x)

@@ -41,7 +41,10 @@ struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, str
 void engine_free(struct engine *e);
 // All or nothing: on an error the old configuration goes on. How it went is logged, too.
 struct gs_error *engine_reload(struct engine *e);
-void engine_stopping(struct engine *e);               // /-/ready answers 503 from now on
+void engine_stopping(struct engine *e); // /-/ready answers 503 from now on
+// Sends the receivers of remote_write what they lack, for at most limit_ms; done may be called
+// before this returns. Once, before engine_free; no reload after it.
+void engine_drain(struct engine *e, int64_t limit_ms, void (*done)(void *arg), void *arg);
 void engine_handle(void *e, struct http_exchange *x); // an http_handler: the whole HTTP API
 
 struct tsdb *engine_tsdb(struct engine *e);

@@ -258,6 +258,85 @@ static void test_what_is_refused_is_dropped(void **state)
     assert_non_null(strstr(text.data, failed));
 }
 
+// What the receiver has not got goes on waiting under the new configuration.
+static void test_a_reload_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int64_t now = gs_unix_ms() + 1000;
+    f->status = 503;
+    for (int s = 0; s < 50; s++)
+        for (int i = 0; i < 10; i++)
+            append(f, s, now + i, s + i);
+    run_for(f, 200);
+    assert_true(f->requests > 0);
+    struct engine_remote_write_config other = f->cfg, later = f->cfg;
+    other.url = "http://127.0.0.1:1/";
+    assert_false(remote_write_is(f->w, &other));
+    assert_true(remote_write_is(f->w, &later));
+    later.max_samples_per_send = 200;
+    later.http = (struct engine_http){.basic_user = "u"};
+    remote_write_reconfigure(f->w, &later, external, GS_ARRAY_LEN(external));
+    f->cfg = (struct engine_remote_write_config){0}; // not used any more
+    run_for(f, 100);
+    f->status = 0;
+    run_until_samples(f, 500);
+    run_for(f, 200);
+    compare(f);
+    remote_write_free(f->w);
+    f->w = NULL;
+}
+
+static void on_flushed(void *arg)
+{
+    struct fixture *f = arg;
+    f->times_up = true;
+}
+
+static void test_a_flush_sends_all_at_once(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.batch_deadline_ms = 3600000; // nothing is sent by itself
+    start(f);
+    int64_t now = gs_unix_ms() + 1000;
+    for (int s = 0; s < 50; s++)
+        for (int i = 0; i < 10; i++)
+            append(f, s, now + i, s + i);
+    run_for(f, 100);
+    assert_int_equal(f->requests, 0);
+    f->times_up = false;
+    uv_timer_start(&f->clock, on_time, 20000, 0);
+    remote_write_flush(f->w, on_flushed, f);
+    while (!f->times_up)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    assert_int_equal(f->samples, 500);
+    compare(f);
+}
+
+// Samples that came while a turn was under way are part of what is flushed.
+static void test_a_flush_within_a_turn_waits_for_the_next_one(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int64_t now = gs_unix_ms() + 1000;
+    for (int s = 0; s < 50; s++)
+        for (int i = 0; i < 10; i++)
+            append(f, s, now + i, s + i);
+    f->status = 503;
+    run_for(f, 100); // the first batch has failed
+    assert_true(f->requests > 0);
+    for (int s = 0; s < 50; s++)
+        append(f, s, now + 10, 10);
+    f->status = 0;
+    f->times_up = false;
+    uv_timer_start(&f->clock, on_time, 20000, 0);
+    remote_write_flush(f->w, on_flushed, f);
+    while (!f->times_up)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    assert_int_equal(f->samples, 550);
+    compare(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -266,6 +345,9 @@ int main(void)
         TEST(test_all_samples_are_equal),
         TEST(test_retry_after_is_honoured),
         TEST(test_what_is_refused_is_dropped),
+        TEST(test_a_reload_loses_nothing),
+        TEST(test_a_flush_sends_all_at_once),
+        TEST(test_a_flush_within_a_turn_waits_for_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ struct run {
     struct kube_client *kube;
     char *external_url, *route_prefix;
     struct http_header *flags;
+    int64_t flush_deadline_ms;
+    bool stopping;
 };
 
 // --- addresses ---
@@ -155,15 +157,29 @@ static struct gs_error *connect_cluster(struct run *r, const char *kubeconfig)
 
 // --- signals ---
 
+static void on_drained(void *arg)
+{
+    struct run *r = arg;
+    uv_stop(&r->loop);
+}
+
+// Asked again while receivers are waited for: at once.
 static void stop(struct run *r)
 {
+    if (r->stopping) {
+        uv_stop(&r->loop);
+        return;
+    }
+    r->stopping = true;
     engine_stopping(r->engine);
-    uv_stop(&r->loop);
+    engine_drain(r->engine, r->flush_deadline_ms, on_drained, r);
 }
 
 static void on_signal(uv_signal_t *s, int signum)
 {
     struct run *r = s->data;
+    if (signum == SIGHUP && r->stopping)
+        return;
     if (signum == SIGHUP) {
         gs_info("engine", "SIGHUP: loading the configuration again");
         gs_error_free(engine_reload(r->engine)); // logged there
@@ -303,7 +319,8 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         return err;
     engine_warn_ignored(f);
     raise_file_limit();
-    struct run r = {.flags = engine_flag_values(f)};
+    struct run r = {.flags = engine_flag_values(f),
+                    .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);
     watch_signals(&r);
     err = start(&r, f);

@@ -16,7 +16,7 @@ struct engine_flags {
     bool lifecycle;
     int64_t read_timeout_ns, max_connections;
     const char *storage_path, *retention_size;
-    int64_t retention_ns, max_series;
+    int64_t retention_ns, max_series, flush_deadline_ns;
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *kubeconfig;
     bool kube_state, kube_rules, kube_monitors;

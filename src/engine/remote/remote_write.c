@@ -61,6 +61,10 @@ struct remote_write {
     size_t labels_cap;
     struct engine_label_builder builder;
     int64_t backoff_ms;
+    bool new_client;            // the configuration changed: the next request goes by a new one
+    bool last_turn;             // the turn under way has all that a flush is to send
+    void (*flushed)(void *arg); // NULL: no flush was asked for
+    void *flushed_arg;
     uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped;
     int64_t newest_sent_ms;
 };
@@ -92,6 +96,7 @@ static void begin_turn(struct remote_write *w)
 {
     bool first = !w->refs.items;
     w->at = 0;
+    w->last_turn = w->flushed != NULL;
     w->full = false;
     tsdb_refs_finish(&w->refs);
     // Without a limit it cannot fail.
@@ -114,8 +119,9 @@ static void begin_turn(struct remote_write *w)
 static void renew_turn(struct remote_write *w)
 {
     tsdb_ref next = w->refs.items[w->at];
-    bool full = w->full;
+    bool full = w->full, last_turn = w->last_turn;
     begin_turn(w);
+    w->last_turn = last_turn; // series that it has passed may have more
     while (w->at < w->refs.len && w->refs.items[w->at] < next)
         w->at++;
     w->full = full;
@@ -358,6 +364,11 @@ static void post(struct remote_write *w, char *authorization_value)
 static void send_batch(struct remote_write *w)
 {
     GS_AUTO_FREE char *value = NULL;
+    if (w->new_client) {
+        http_client_free(w->client);
+        w->client = NULL;
+        w->new_client = false;
+    }
     struct gs_error *err =
         w->client ? NULL : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, &w->client);
     if (!err)
@@ -373,11 +384,17 @@ static void send_batch(struct remote_write *w)
 static void on_timer(uv_timer_t *timer)
 {
     struct remote_write *w = timer->data;
-    if (w->body.len || fill(w))
+    if (w->body.len || fill(w)) {
         send_batch(w);
-    else
-        arm(w,
-            w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS : w->cfg->batch_deadline_ms);
+        return;
+    }
+    if (w->flushed && !w->last_turn) {
+        arm(w, 0);
+        return;
+    }
+    arm(w, w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS : w->cfg->batch_deadline_ms);
+    if (w->flushed)
+        GS_TAKE(w->flushed)(w->flushed_arg);
 }
 
 static void arm(struct remote_write *w, int64_t ms)
@@ -404,6 +421,34 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     w->timer->data = w;
     arm(w, cfg->batch_deadline_ms);
     return w;
+}
+
+bool remote_write_is(const struct remote_write *w, const struct engine_remote_write_config *cfg)
+{
+    return gs_streq(w->cfg->url, cfg->url) &&
+           gs_streq(w->cfg->name ? w->cfg->name : "", cfg->name ? cfg->name : "");
+}
+
+// A batch that is made is sent as it is: whether the receiver has it is not known, and the same
+// samples again would be out of order there.
+void remote_write_reconfigure(struct remote_write *w, const struct engine_remote_write_config *cfg,
+                              const struct metrics_label *external_labels, size_t n)
+{
+    w->cfg = cfg;
+    w->external = external_labels;
+    w->n_external = n;
+    w->new_client = true;
+    w->backoff_ms = cfg->min_backoff_ms;
+    if (!w->op)
+        arm(w, 0);
+}
+
+void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *arg)
+{
+    w->flushed = done;
+    w->flushed_arg = arg;
+    if (!w->op)
+        arm(w, 0);
 }
 
 static void free_timer(uv_handle_t *h)

@@ -1,0 +1,136 @@
+#!/bin/sh
+# remote_write to Debian's Prometheus: what it holds is what the engine holds, after it was away for a
+# while, after a reload in between, and after the end of the engine.
+. "$(dirname "$0")/lib.sh"
+need curl jq prometheus
+away=${AWAY:-15} # seconds
+
+pids=
+write_finish() {
+    code=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
+    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
+        for log in engine prometheus; do
+            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 30 "$dir/$log.log"; }
+        done
+    fi
+    rm -rf "$dir"
+    exit "$code"
+}
+trap write_finish EXIT
+
+free_port() {
+    while :; do
+        port=$(shuf -i 20000-29999 -n 1)
+        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
+    done
+    echo "$port"
+}
+
+port=$(free_port)
+peer=http://127.0.0.1:$port
+printf 'scrape_configs: []\n' >"$dir/prometheus.yml"
+start_prometheus() {
+    prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/data" --web.listen-address="127.0.0.1:$port" \
+        --web.enable-remote-write-receiver >"$dir/prometheus.log" 2>&1 &
+    prometheus_pid=$!
+    pids="$pids $prometheus_pid"
+    wait_for 30 "Prometheus is ready" curl -sSf "$peer/-/ready"
+}
+start_prometheus
+
+at=127.0.0.1:$(free_port)
+url=http://$at
+# config BATCH_DEADLINE
+config() {
+    cat <<Y
+global: {scrape_interval: 500ms, external_labels: {site: lab}}
+scrape_configs:
+- job_name: engine
+  static_configs: [{targets: ["$at"]}]
+remote_write:
+- url: $peer/api/v1/write
+  queue_config: {batch_send_deadline: $1, min_backoff: 100ms, max_backoff: 1s}
+  write_relabel_configs:
+  - {source_labels: [__name__], regex: 'gpuscale_.*|http_.*', action: drop}
+Y
+}
+start_engine() {
+    "$gpuscale" engine --config.file="$dir/engine.yml" --web.listen-address="$at" --web.enable-lifecycle \
+        --config.auto-reload=false >"$dir/engine.log" 2>&1 &
+    engine_pid=$!
+    pids="$pids $engine_pid"
+    wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+}
+config 1s >"$dir/engine.yml"
+start_engine
+
+# samples URL TIME: of some series in the two minutes before, time and value, without the external label.
+samples() {
+    curl -sS -G "$1/api/v1/query" --data-urlencode 'query={__name__=~"up|scrape_duration_seconds|prometheus_build_info|prometheus_remote_storage_.*"}[2m]' \
+        -d "time=$2" | jq -cS '.data.result[] | .metric |= del(.site)' | sort
+}
+peer_has() { curl -sS -G "$peer/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | length > 0'; }
+wait_for 30 "samples arrive" peer_has 'up{site="lab"}'
+kill -TERM "$prometheus_pid"
+wait "$prometheus_pid" || true
+sleep "$((away / 2))"
+config 2s >"$dir/engine.yml"
+curl -sSf -X POST "$url/-/reload" || fail "reload"
+sleep "$((away - away / 2))"
+start_prometheus
+now=$(date +%s)
+same() {
+    samples "$url" "$now" >"$dir/want"
+    samples "$peer" "$now" >"$dir/got"
+    [ "$(wc -l <"$dir/want")" -gt 5 ] && cmp -s "$dir/want" "$dir/got"
+}
+wait_for 30 "Prometheus has every sample of the time that it was away, and of a reload in that time" same
+[ "$(jq -s 'map(.values | length) | max' "$dir/got")" -gt "$away" ] || fail "there were too few samples to lose"
+
+# --- the end ---
+
+kill -TERM "$engine_pid"
+wait "$engine_pid" || fail "the engine ended with exit code $?"
+config 1h >"$dir/engine.yml"
+start_engine
+started=$(($(date +%s) + 1)) # no sample of the one before is that new
+sleep 4
+now=$(date +%s)
+samples "$url" "$now" | jq -c --argjson from "$started" '.values |= map(select(.[0] >= $from))' >"$dir/want"
+jq -es 'map(.values | length) | max >= 4' "$dir/want" >/dev/null || fail "no samples"
+! samples "$peer" "$now" | jq -es --argjson from "$started" 'any(.[]; any(.values[]; .[0] >= $from))' >/dev/null ||
+    fail "something was sent before the end"
+kill -TERM "$engine_pid"
+wait "$engine_pid" || fail "the engine ended with exit code $?"
+samples "$peer" "$now" | jq -c --argjson from "$started" '.values |= map(select(.[0] >= $from))' >"$dir/got"
+diff "$dir/want" "$dir/got" >/dev/null || { diff "$dir/want" "$dir/got" | cut -c1-600 | head -n 40; fail "the end lost samples"; }
+echo "ok: the end sends what is left"
+
+# --- a receiver that does not come back ---
+
+start_engine
+sleep 2
+kill -TERM "$prometheus_pid"
+wait "$prometheus_pid" || true
+kill -TERM "$engine_pid"
+sleep 1
+kill -0 "$engine_pid" || fail "the end does not wait for the receiver"
+kill -TERM "$engine_pid"
+wait "$engine_pid" || fail "the engine ended with exit code $?"
+echo "ok: a second SIGTERM ends at once"
+start_limited() {
+    begun=$(date +%s)
+    "$gpuscale" engine --config.file="$dir/engine.yml" --web.listen-address="$at" --storage.remote.flush-deadline=2s >"$dir/engine.log" 2>&1 &
+    engine_pid=$!
+    pids="$pids $engine_pid"
+    wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+}
+start_limited
+sleep 2
+kill -TERM "$engine_pid"
+wait "$engine_pid" || fail "the engine ended with exit code $?"
+grep -q '1 remote writes do not have all samples' "$dir/engine.log" || fail "no word about what is lost"
+echo "ok: the end waits for a limited time"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries of the PromQL engine over a store of N GPU series: microseconds of the first evaluation
-// (nothing known yet), and of those that follow.
+// (nothing known yet), and of those that follow. With a query: that one alone, for profiles.
 #include "promql/promql.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -101,6 +101,16 @@ static const char *const queries[] = {
     "topk(5, DCGM_FI_DEV_GPU_UTIL)",
 };
 
+static const char *const ranges[] = {
+    "avg by (namespace) (DCGM_FI_DEV_GPU_UTIL)",
+    "avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL)",
+    "sum(DCGM_FI_DEV_GPU_UTIL)",
+    "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1m])",
+    "max_over_time(DCGM_FI_DEV_GPU_UTIL[1m])",
+    "rate(DCGM_FI_DEV_GPU_UTIL[1m])",
+    "deriv(DCGM_FI_DEV_GPU_UTIL[1m])",
+};
+
 static int64_t once(struct promql_engine *e, const struct promql_expr *x, bool range,
                     size_t *ret_series)
 {
@@ -140,16 +150,18 @@ int main(int argc, char **argv)
 {
     int n = argc > 1 ? atoi(argv[1]) : 10000;
     if (n < 1 || n > 1000000)
-        bench_fail("usage: promql [SERIES]");
+        bench_fail("usage: promql [SERIES [QUERY]]");
     struct tsdb *db = tsdb_new(NULL);
     fill(db, (unsigned)n);
     struct promql_engine *e = promql_engine_new(db, NULL);
     printf("%d series of GPUs, as many of pods\n first µs    median       max   series  query\n",
            n);
-    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+    for (size_t i = 0; i < GS_ARRAY_LEN(queries) && argc < 3; i++)
         measure(e, queries[i], false);
-    for (size_t i = 0; i < 4 && n <= 10000; i++)
-        measure(e, queries[i], true);
+    for (size_t i = 0; i < GS_ARRAY_LEN(ranges) && argc < 3 && n <= 10000; i++)
+        measure(e, ranges[i], true);
+    if (argc > 2)
+        measure(e, argv[2], false);
     promql_engine_free(e);
     tsdb_free(db);
     return 0;

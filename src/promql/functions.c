@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/functions_private.h"
+#include "promql/slider.h"
 
 #define S PROMQL_SCALAR
 #define V PROMQL_VECTOR
@@ -9,6 +9,11 @@
 #define ROLLUP(name_, fn_)                                                                         \
     {                                                                                              \
         .name = name_, .kind = PROMQL_FN_ROLLUP, .ret = V, .args = {M}, .n_args = 1, .rollup = fn_ \
+    }
+#define SLIDING(name_, of_)                                                                        \
+    {                                                                                              \
+        .name = name_, .kind = PROMQL_FN_ROLLUP, .ret = V, .args = {M}, .n_args = 1,               \
+        .rollup = rollup_##of_, .sliding = slide_##of_                                             \
     }
 #define MAP(name_, fn_)                                                                            \
     {                                                                                              \
@@ -44,9 +49,9 @@ static const struct promql_function functions[] = {
     MAP("asinh", map_asinh),
     MAP("atan", map_atan),
     MAP("atanh", map_atanh),
-    ROLLUP("avg_over_time", rollup_avg),
+    SLIDING("avg_over_time", avg),
     MAP("ceil", map_ceil),
-    ROLLUP("changes", rollup_changes),
+    SLIDING("changes", changes),
     {.name = "clamp",
      .kind = PROMQL_FN_MAP,
      .ret = V,
@@ -88,7 +93,7 @@ static const struct promql_function functions[] = {
     NATIVE("histogram_sum"),
     TIME("hour", map_hour),
     ROLLUP("idelta", rollup_idelta),
-    ROLLUP("increase", rollup_increase),
+    SLIDING("increase", increase),
     EXPERIMENTAL("info", V),
     ROLLUP("irate", rollup_irate),
     {SPECIAL("label_join", V, special_label_join), .args = {V, T, T, T}, .n_args = 4,
@@ -105,8 +110,8 @@ static const struct promql_function functions[] = {
     MAP("log10", map_log10),
     MAP("log2", map_log2),
     EXPERIMENTAL("mad_over_time", M),
-    ROLLUP("max_over_time", rollup_max),
-    ROLLUP("min_over_time", rollup_min),
+    SLIDING("max_over_time", max),
+    SLIDING("min_over_time", min),
     TIME("minute", map_minute),
     TIME("month", map_month),
     {SPECIAL("pi", S, special_pi)},
@@ -124,8 +129,8 @@ static const struct promql_function functions[] = {
      .n_args = 2,
      .rollup = rollup_quantile},
     MAP("rad", map_rad),
-    ROLLUP("rate", rollup_rate),
-    ROLLUP("resets", rollup_resets),
+    SLIDING("rate", rate),
+    SLIDING("resets", resets),
     {.name = "round",
      .kind = PROMQL_FN_MAP,
      .ret = V,
@@ -146,7 +151,7 @@ static const struct promql_function functions[] = {
     MAP("sqrt", map_sqrt),
     ROLLUP("stddev_over_time", rollup_stddev),
     ROLLUP("stdvar_over_time", rollup_stdvar),
-    ROLLUP("sum_over_time", rollup_sum),
+    SLIDING("sum_over_time", sum),
     MAP("tan", map_tan),
     MAP("tanh", map_tanh),
     {SPECIAL("time", S, special_time)},

@@ -9,6 +9,9 @@
 
 #define PROMQL_MAX_ARGS 16
 
+struct promql_eval;   // evaluator's state; eval.h
+struct promql_slider; // slider.h
+
 // What a function over a range vector sees of one series at one step.
 struct promql_window {
     const int64_t *t; // n samples, start_ms < t <= end_ms, no stale markers
@@ -18,8 +21,11 @@ struct promql_window {
     int64_t eval_ms;    // time of the step (differs from end_ms under offset and @)
     const double *args; // the scalar arguments at this step, in order, without the range vector
     struct promql_notes *notes;
-    struct gs_slice metric; // the series' name, for annotations
-    uint32_t arg_start;     // position of the range argument in the text, for annotations
+    // The series' name, for annotations: of all series, or with TSDB_NO_SYMBOL in these labels.
+    const struct promql_eval *ev;
+    uint32_t name;
+    struct tsdb_labels labels;
+    uint32_t arg_start; // position of the range argument in the text, for annotations
 };
 
 enum promql_fn_kind {
@@ -28,8 +34,6 @@ enum promql_fn_kind {
     PROMQL_FN_TIME,    // time parts of an optional vector, default vector(time()): hour, minute …
     PROMQL_FN_SPECIAL, // sees the whole call: label_replace, absent, histogram_quantile, sort …
 };
-
-struct promql_eval; // evaluator's state; eval.h
 
 struct promql_function {
     const char *name;
@@ -44,6 +48,8 @@ struct promql_function {
     bool wants_empty;
     // False: no value at this step.
     bool (*rollup)(const struct promql_window *w, double *ret);
+    // The same, where windows overlap much; NULL: no faster way.
+    bool (*sliding)(struct promql_slider *s, const struct promql_window *w, double *ret);
     double (*map)(double v, const double *args, size_t n_args);
     struct gs_error *(*special)(struct promql_eval *ev, const struct promql_node *call,
                                 struct promql_matrix *ret);

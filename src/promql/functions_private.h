@@ -8,6 +8,10 @@ typedef bool promql_rollup_fn(const struct promql_window *w, double *ret);
 // rollup_counter.c
 promql_rollup_fn rollup_rate, rollup_increase, rollup_delta, rollup_irate, rollup_idelta,
     rollup_deriv, rollup_predict_linear, rollup_changes, rollup_resets;
+struct gs_slice promql_window_metric(const struct promql_window *w); // the series' name
+// rate or increase of a window in which a counter counted so much.
+bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,
+                         double *ret);
 // rollup_over_time.c
 promql_rollup_fn rollup_avg, rollup_sum, rollup_min, rollup_max, rollup_count, rollup_last,
     rollup_first, rollup_present, rollup_stddev, rollup_stdvar, rollup_quantile;

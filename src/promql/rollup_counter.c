@@ -16,11 +16,11 @@ static double counted(const struct promql_window *w)
 
 // From the sampled interval to the whole range: up to its ends when the samples reach near them,
 // else by half of the mean interval; a counter is not followed below zero.
-static bool extrapolated(const struct promql_window *w, bool counter, bool per_second, double *ret)
+static bool extrapolated(const struct promql_window *w, double v, bool counter, bool per_second,
+                         double *ret)
 {
     if (w->n < 2)
         return false;
-    double v = counter ? counted(w) : w->v[w->n - 1] - w->v[0];
     double to_start = (double)(w->t[0] - w->start_ms) / 1000;
     double to_end = (double)(w->end_ms - w->t[w->n - 1]) / 1000;
     double sampled = (double)(w->t[w->n - 1] - w->t[0]) / 1000;
@@ -45,37 +45,41 @@ static bool extrapolated(const struct promql_window *w, bool counter, bool per_s
 
 static void note_counter(const struct promql_window *w)
 {
-    if (!w->metric.len || promql_noted(w->notes, w->arg_start, w->metric.data))
+    struct gs_slice metric = promql_window_metric(w);
+    if (!metric.len || promql_noted(w->notes, w->arg_start, metric.data))
         return;
     static const char *const suffixes[] = {"_total", "_sum", "_count", "_bucket"};
     for (size_t i = 0; i < GS_ARRAY_LEN(suffixes); i++)
-        if (gs_slice_ends(w->metric, suffixes[i]))
+        if (gs_slice_ends(metric, suffixes[i]))
             return;
     promql_note_info(w->notes, w->arg_start,
                      "metric might not be a counter, name does not end in "
                      "_total/_sum/_count/_bucket: \"" GS_SLICE_FMT "\"",
-                     GS_SLICE_ARG(w->metric));
+                     GS_SLICE_ARG(metric));
+}
+
+bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,
+                         double *ret)
+{
+    if (!extrapolated(w, counted, true, per_second, ret))
+        return false;
+    note_counter(w);
+    return true;
 }
 
 bool rollup_rate(const struct promql_window *w, double *ret)
 {
-    if (!extrapolated(w, true, true, ret))
-        return false;
-    note_counter(w);
-    return true;
+    return promql_counter_rate(w, counted(w), true, ret);
 }
 
 bool rollup_increase(const struct promql_window *w, double *ret)
 {
-    if (!extrapolated(w, true, false, ret))
-        return false;
-    note_counter(w);
-    return true;
+    return promql_counter_rate(w, counted(w), false, ret);
 }
 
 bool rollup_delta(const struct promql_window *w, double *ret)
 {
-    return extrapolated(w, false, false, ret);
+    return extrapolated(w, w->v[w->n - 1] - w->v[0], false, false, ret);
 }
 
 static bool instant(const struct promql_window *w, bool rate, double *ret)
@@ -99,34 +103,72 @@ bool rollup_idelta(const struct promql_window *w, double *ret)
     return instant(w, false, ret);
 }
 
-// Least squares; x is the time from `origin` in seconds.
+// Two compensated sums side by side.
+typedef double two __attribute__((vector_size(16)));
+
+static inline void add_two(two v, two *sum, two *error)
+{
+    two t = *sum + v, part = t - *sum;
+    *error += (*sum - (t - part)) + (v - part);
+    *sum = t;
+}
+
+// Of x (the time from `origin` in seconds), y, xy, x².
+static void sums_of(const struct promql_window *w, int64_t origin, double ret[4])
+{
+    two sum = {0}, error = {0}, products = {0}, products_error = {0};
+    for (size_t i = 0; i < w->n; i++) {
+        double x = (double)(w->t[i] - origin) / 1e3;
+        two v = {x, w->v[i]}, of_x = {x, x};
+        add_two(v, &sum, &error);
+        add_two(v * of_x, &products, &products_error);
+    }
+    sum += error;
+    products += products_error;
+    ret[0] = sum[0];
+    ret[1] = sum[1];
+    ret[2] = products[1];
+    ret[3] = products[0];
+}
+
+// As sums_of() as long as nothing overflows.
+static void careful_sums_of(const struct promql_window *w, int64_t origin, double ret[4])
+{
+    double sum[4] = {0}, error[4] = {0};
+    for (size_t i = 0; i < w->n; i++) {
+        double x = (double)(w->t[i] - origin) / 1e3, y = w->v[i];
+        double v[4] = {x, y, x * y, x * x};
+        for (size_t k = 0; k < 4; k++)
+            promql_kahan_add(v[k], &sum[k], &error[k]);
+    }
+    for (size_t k = 0; k < 4; k++)
+        ret[k] = sum[k] + error[k];
+}
+
+static bool is_constant(const struct promql_window *w)
+{
+    size_t i = 1;
+    while (i < w->n && w->v[i] == w->v[0])
+        i++;
+    return i == w->n;
+}
+
+// Least squares.
 static void regression(const struct promql_window *w, int64_t origin, double *slope,
                        double *intercept)
 {
-    double n = 0, sum_x = 0, c_x = 0, sum_y = 0, c_y = 0, sum_xy = 0, c_xy = 0, sum_x2 = 0,
-           c_x2 = 0;
-    bool constant = true;
-    for (size_t i = 0; i < w->n; i++) {
-        constant = constant && (i == 0 || w->v[i] == w->v[0]);
-        n += 1;
-        double x = (double)(w->t[i] - origin) / 1e3;
-        promql_kahan_add(x, &sum_x, &c_x);
-        promql_kahan_add(w->v[i], &sum_y, &c_y);
-        promql_kahan_add(x * w->v[i], &sum_xy, &c_xy);
-        promql_kahan_add(x * x, &sum_x2, &c_x2);
-    }
-    if (constant) {
+    if (is_constant(w)) {
         *slope = isinf(w->v[0]) ? (double)NAN : 0;
         *intercept = isinf(w->v[0]) ? (double)NAN : w->v[0];
         return;
     }
-    sum_x += c_x;
-    sum_y += c_y;
-    sum_xy += c_xy;
-    sum_x2 += c_x2;
-    double cov = sum_xy - sum_x * sum_y / n, var = sum_x2 - sum_x * sum_x / n;
+    double sums[4], n = (double)w->n;
+    sums_of(w, origin, sums);
+    if (!isfinite(sums[1] + sums[2]))
+        careful_sums_of(w, origin, sums);
+    double cov = sums[2] - sums[0] * sums[1] / n, var = sums[3] - sums[0] * sums[0] / n;
     *slope = cov / var;
-    *intercept = sum_y / n - *slope * sum_x / n;
+    *intercept = sums[1] / n - *slope * sums[0] / n;
 }
 
 bool rollup_deriv(const struct promql_window *w, double *ret)

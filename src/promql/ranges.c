@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of ranges: windows that slide over the samples of a selector or of a subquery. Windows
+// are left-open: a sample exactly at their start is out.
+#include "promql/known.h"
+#include "promql/slider.h"
+
+#define SLIDE_FROM 4 // steps that a window spans, for its overlap to be worth keeping
+
+struct rollup {
+    const struct promql_function *fn;
+    const struct promql_shift *shift;
+    int64_t range_ms;
+    double *args[PROMQL_MAX_ARGS];
+    size_t n_args;
+    uint32_t arg_start;
+    struct promql_slider slider;
+    double *columns; // for the next series
+    size_t n_columns;
+};
+
+// Slides the window over the samples. False: no step has a value.
+static bool slide(struct promql_eval *ev, struct rollup *r, uint32_t name,
+                  struct tsdb_labels labels, const struct tsdb_samples *s, double *v)
+{
+    struct promql_window w = {
+        .notes = &ev->notes, .arg_start = r->arg_start, .ev = ev, .name = name, .labels = labels};
+    double args[PROMQL_MAX_ARGS];
+    size_t from = 0, until = 0;
+    bool sliding =
+        r->fn->sliding && ev->steps.n > 1 && r->range_ms / SLIDE_FROM >= ev->steps.step_ms;
+    bool any = false;
+    w.args = args;
+    if (sliding)
+        promql_slider_begin(&r->slider, s->v, s->n);
+    for (size_t i = 0; i < ev->steps.n; i++) {
+        w.eval_ms = promql_step_time(&ev->steps, i);
+        w.end_ms = promql_shifted(ev, r->shift, w.eval_ms);
+        w.start_ms = w.end_ms - r->range_ms;
+        while (until < s->n && s->t[until] <= w.end_ms)
+            until++;
+        while (from < until && s->t[from] <= w.start_ms)
+            from++;
+        if (from == until)
+            continue;
+        w.t = s->t + from;
+        w.v = s->v + from;
+        w.n = until - from;
+        for (size_t a = 0; a < r->n_args; a++)
+            args[a] = r->args[a][i];
+        double value;
+        if (!(sliding ? r->fn->sliding(&r->slider, &w, &value) : r->fn->rollup(&w, &value)))
+            continue;
+        v[i] = value;
+        any = true;
+    }
+    return any;
+}
+
+struct gs_slice promql_window_metric(const struct promql_window *w)
+{
+    return promql_eval_text(
+        w->ev, w->name != TSDB_NO_SYMBOL ? w->name : tsdb_labels_get(w->labels, TSDB_SYMBOL_NAME));
+}
+
+static void drop_stale(struct tsdb_samples *s)
+{
+    size_t kept = 0;
+    while (kept < s->n && !promql_absent(s->v[kept]))
+        kept++;
+    for (size_t i = kept; i < s->n; i++) {
+        if (promql_absent(s->v[i]))
+            continue;
+        s->t[kept] = s->t[i];
+        s->v[kept++] = s->v[i];
+    }
+    s->n = kept;
+}
+
+// The column of the next series, of which `left` may come; taken when the series has a value.
+static struct gs_error *next_column(struct promql_eval *ev, struct rollup *r, size_t left,
+                                    double **ret)
+{
+    struct gs_error *err = NULL;
+    if (!r->n_columns) {
+        size_t n = ev->steps.n < 512 ? 1024 / ev->steps.n : 1;
+        r->n_columns = n < left ? n : left;
+        err = promql_eval_columns(ev, r->n_columns, &r->columns);
+    }
+    *ret = r->columns;
+    return err;
+}
+
+static void take_column(struct promql_eval *ev, struct rollup *r)
+{
+    r->columns += ev->steps.n;
+    r->n_columns--;
+}
+
+static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
+                                      const struct promql_node *n, struct promql_matrix *ret)
+{
+    int64_t first = promql_shifted(ev, r->shift, ev->steps.start_ms) - r->range_ms + 1;
+    int64_t last = promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1));
+    struct tsdb_samples *s = &ev->scratch;
+    struct promql_known *k;
+    uint32_t *members;
+    struct gs_error *err = promql_known_series(ev, n, &k);
+    if (!err)
+        err = promql_eval_matrix(ev, ret, k->n);
+    if (!err)
+        err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
+    for (size_t i = 0; i < k->n && !err; i++) {
+        double *v;
+        tsdb_read(ev->engine->db, k->refs[i], first, last, s);
+        drop_stale(s);
+        if (!s->n)
+            continue;
+        err = next_column(ev, r, k->n - i, &v);
+        if (!err)
+            err = promql_eval_count(ev, s->n);
+        if (!err && slide(ev, r, k->name, k->labels[i], s, v)) {
+            members[ret->n] = (uint32_t)i;
+            ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
+            take_column(ev, r);
+        }
+    }
+    if (!err)
+        ret->set = promql_known_number(ev, k, members, ret->n);
+    return err;
+}
+
+// The grid of a subquery: multiples of its step, over all that its windows need.
+static struct promql_steps subquery_steps(const struct promql_eval *ev, const struct promql_node *n)
+{
+    int64_t step = n->u.subquery.step_ms ? n->u.subquery.step_ms : ev->engine->cfg.default_step_ms;
+    const struct promql_shift *shift = &n->u.subquery.shift;
+    int64_t low = promql_shifted(ev, shift, ev->steps.start_ms) - n->u.subquery.range_ms;
+    int64_t high = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
+    int64_t start = step * (low / step);
+    if (start <= low)
+        start += step;
+    return (struct promql_steps){start, step,
+                                 start > high ? 0 : (size_t)((high - start) / step) + 1};
+}
+
+static struct gs_error *inner_of(struct promql_eval *ev, const struct promql_node *n,
+                                 struct promql_steps inner, struct promql_matrix *ret)
+{
+    struct promql_steps outer = ev->steps;
+    if (!inner.n)
+        return NULL;
+    struct gs_error *err = promql_eval_count(ev, inner.n);
+    if (err)
+        return err;
+    ev->steps = inner;
+    err = promql_eval_node(ev, n->u.subquery.expr, ret);
+    ev->steps = outer;
+    return err;
+}
+
+struct gs_error *promql_eval_subquery(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_steps *ret_steps, struct promql_matrix *ret)
+{
+    *ret_steps = subquery_steps(ev, n);
+    return inner_of(ev, n, *ret_steps, ret);
+}
+
+static struct gs_error *over_subquery(struct promql_eval *ev, struct rollup *r,
+                                      const struct promql_node *n, struct promql_matrix *ret)
+{
+    struct promql_steps inner;
+    struct promql_matrix m = {0};
+    struct tsdb_samples points = {0};
+    struct gs_error *err = promql_eval_subquery(ev, n, &inner, &m);
+    if (!err)
+        err = promql_eval_matrix(ev, ret, m.n);
+    if (!err)
+        err = promql_eval_alloc(ev, inner.n, sizeof(*points.t), &points.t);
+    if (!err)
+        err = promql_eval_alloc(ev, inner.n, sizeof(*points.v), &points.v);
+    for (size_t i = 0; i < m.n && !err; i++) {
+        double *v;
+        points.n = 0;
+        for (size_t k = 0; k < inner.n; k++) {
+            if (promql_absent(m.series[i].v[k]))
+                continue;
+            points.t[points.n] = promql_step_time(&inner, k);
+            points.v[points.n++] = m.series[i].v[k];
+        }
+        err = next_column(ev, r, m.n - i, &v);
+        if (!err)
+            err = promql_eval_count(ev, points.n);
+        if (!err && slide(ev, r, TSDB_NO_SYMBOL, m.series[i].labels, &points, v)) {
+            ret->series[ret->n++] = (struct promql_series){m.series[i].labels, v};
+            take_column(ev, r);
+        }
+    }
+    return err;
+}
+
+struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
+                                    const struct promql_node *call, struct promql_matrix *ret)
+{
+    struct rollup r = {.fn = fn};
+    const struct promql_node *range = NULL;
+    for (size_t i = 0; i < call->u.call.n_args; i++) {
+        const struct promql_node *arg = call->u.call.args[i];
+        if (arg->type == PROMQL_MATRIX) {
+            range = arg;
+            continue;
+        }
+        struct promql_matrix m = {0};
+        struct gs_error *err = promql_eval_node(ev, arg, &m);
+        if (err)
+            return err;
+        r.args[r.n_args++] = m.series[0].v;
+    }
+    r.arg_start = range->start;
+    while (range->kind == PROMQL_PAREN)
+        range = range->u.unary.expr;
+    bool selector = range->kind == PROMQL_SELECTOR;
+    r.shift = selector ? &range->u.selector.shift : &range->u.subquery.shift;
+    r.range_ms = selector ? range->u.selector.range_ms : range->u.subquery.range_ms;
+    struct gs_error *err =
+        selector ? over_selector(ev, &r, range, ret) : over_subquery(ev, &r, range, ret);
+    promql_slider_finish(&r.slider);
+    return err;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/slider.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+void promql_slider_begin(struct promql_slider *s, const double *v, size_t n)
+{
+    if (n > s->cap) {
+        s->cap = n * 2;
+        s->sums = gs_realloc_array(s->sums, s->cap, sizeof(*s->sums));
+        s->errors = gs_realloc_array(s->errors, s->cap, sizeof(*s->errors));
+        s->places = gs_realloc_array(s->places, s->cap, sizeof(*s->places));
+    }
+    s->v = v;
+    s->from = s->until = s->border = s->not_finite = s->head = s->tail = 0;
+    s->sum = s->error = 0;
+}
+
+void promql_slider_finish(struct promql_slider *s)
+{
+    free(s->sums);
+    free(s->errors);
+    free(s->places);
+    *s = (struct promql_slider){0};
+}
+
+struct span {
+    size_t from, until;
+};
+
+static struct span span_of(const struct promql_slider *s, const struct promql_window *w)
+{
+    size_t from = (size_t)(w->v - s->v);
+    return (struct span){from, from + w->n};
+}
+
+// --- sums ---
+
+static void add(double v, double *sum, double *error)
+{
+    double t = *sum + v, part = t - *sum;
+    *error += (*sum - (t - part)) + (v - part);
+    *sum = t;
+}
+
+// The border moves to the end of the window.
+static void move_border(struct promql_slider *s, size_t from)
+{
+    double sum = 0, error = 0;
+    for (size_t i = s->until; i-- > from;) {
+        if (isfinite(s->v[i]))
+            add(s->v[i], &sum, &error);
+        s->sums[i] = sum;
+        s->errors[i] = error;
+    }
+    s->border = s->until;
+    s->sum = s->error = 0;
+}
+
+static void move_sums(struct promql_slider *s, struct span to)
+{
+    for (; s->until < to.until; s->until++) {
+        if (isfinite(s->v[s->until]))
+            add(s->v[s->until], &s->sum, &s->error);
+        else
+            s->not_finite++;
+    }
+    for (; s->from < to.from; s->from++)
+        s->not_finite -= !isfinite(s->v[s->from]);
+    if (s->from >= s->border)
+        move_border(s, s->from);
+}
+
+// False: something is not finite, and the order of the samples matters.
+static bool sum_of(struct promql_slider *s, const struct promql_window *w, double *ret_sum,
+                   double *ret_error)
+{
+    struct span to = span_of(s, w);
+    move_sums(s, to);
+    double sum = s->sum, error = s->error;
+    if (to.from < s->border) {
+        add(s->sums[to.from], &sum, &error);
+        error += s->errors[to.from];
+    }
+    *ret_sum = sum;
+    *ret_error = error;
+    return !s->not_finite && isfinite(sum);
+}
+
+bool slide_sum(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    double sum, error;
+    if (!sum_of(s, w, &sum, &error))
+        return rollup_sum(w, ret);
+    *ret = sum + error;
+    return true;
+}
+
+bool slide_avg(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    double sum, error, n = (double)w->n;
+    if (!sum_of(s, w, &sum, &error))
+        return rollup_avg(w, ret);
+    *ret = sum / n + error / n;
+    return true;
+}
+
+// --- extremes ---
+
+// Places of samples that no later one has passed; of equal ones the first counts. NaN is none.
+static void move_extreme(struct promql_slider *s, struct span to, bool max)
+{
+    for (; s->until < to.until; s->until++) {
+        double v = s->v[s->until];
+        if (isnan(v))
+            continue;
+        while (s->tail > s->head &&
+               (max ? s->v[s->places[s->tail - 1]] < v : s->v[s->places[s->tail - 1]] > v))
+            s->tail--;
+        s->places[s->tail++] = s->until;
+    }
+    while (s->head < s->tail && s->places[s->head] < to.from)
+        s->head++;
+}
+
+static bool extreme(struct promql_slider *s, const struct promql_window *w, bool max, double *ret)
+{
+    move_extreme(s, span_of(s, w), max);
+    *ret = s->head < s->tail ? s->v[s->places[s->head]] : w->v[w->n - 1];
+    return true;
+}
+
+bool slide_min(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    return extreme(s, w, false, ret);
+}
+
+bool slide_max(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    return extreme(s, w, true, ret);
+}
+
+// --- from one sample to the next ---
+
+// Places of samples that differ from the one before them, both within the window.
+static void move_steps(struct promql_slider *s, struct span to,
+                       bool (*differs)(double before, double v))
+{
+    for (; s->until < to.until; s->until++)
+        if (s->until && differs(s->v[s->until - 1], s->v[s->until]))
+            s->places[s->tail++] = s->until;
+    while (s->head < s->tail && s->places[s->head] <= to.from)
+        s->head++;
+}
+
+static bool falls(double before, double v)
+{
+    return v < before;
+}
+
+static bool changes(double before, double v)
+{
+    return v != before && !(isnan(v) && isnan(before));
+}
+
+bool slide_changes(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    move_steps(s, span_of(s, w), changes);
+    *ret = (double)(s->tail - s->head);
+    return true;
+}
+
+bool slide_resets(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    move_steps(s, span_of(s, w), falls);
+    *ret = (double)(s->tail - s->head);
+    return true;
+}
+
+static double counted(struct promql_slider *s, const struct promql_window *w)
+{
+    move_steps(s, span_of(s, w), falls);
+    double sum = w->v[w->n - 1] - w->v[0];
+    for (size_t i = s->head; i < s->tail; i++)
+        sum += s->v[s->places[i] - 1];
+    return sum;
+}
+
+bool slide_rate(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    return promql_counter_rate(w, counted(s, w), true, ret);
+}
+
+bool slide_increase(struct promql_slider *s, const struct promql_window *w, double *ret)
+{
+    return promql_counter_rate(w, counted(s, w), false, ret);
+}

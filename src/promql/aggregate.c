@@ -5,8 +5,6 @@
 #include "promql/cache.h"
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/shortest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -122,24 +120,6 @@ static struct gs_error *plain(struct promql_eval *ev, const struct promql_groupi
     return NULL;
 }
 
-// As Go's %g prints it: with an exponent from 1e6 on.
-static void note_quantile(struct promql_eval *ev, const struct promql_node *n, double q)
-{
-    char text[GS_DOUBLE_SIZE];
-    double a = fabs(q);
-    if (isfinite(q) && a >= 1e6) {
-        struct gs_decimal d = gs_shortest_decimal(a);
-        char digits[24];
-        int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)d.digits);
-        snprintf(text, sizeof(text), "%s%c%s%se+%02d", q < 0 ? "-" : "", digits[0],
-                 len > 1 ? "." : "", digits + 1, len - 1 + d.exponent);
-    } else {
-        gs_format_double(q, text);
-    }
-    promql_note_warn(&ev->notes, n->u.aggregate.param->start,
-                     "quantile value should be between 0 and 1, got %s", text);
-}
-
 // One of each kind: not a number, the largest above 1, the smallest below 0.
 static void note_quantiles(struct promql_eval *ev, const struct promql_node *n, const double *q)
 {
@@ -151,13 +131,13 @@ static void note_quantiles(struct promql_eval *ev, const struct promql_node *n, 
         high = q[i] > high ? q[i] : high;
     }
     if (nan) {
-        note_quantile(ev, n, (double)NAN);
+        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, (double)NAN);
         return;
     }
     if (high > 1)
-        note_quantile(ev, n, high);
+        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, high);
     if (low < 0)
-        note_quantile(ev, n, low);
+        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, low);
 }
 
 static struct gs_error *quantile(struct promql_eval *ev, const struct promql_node *n,

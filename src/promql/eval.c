@@ -463,8 +463,7 @@ static struct gs_error *eval_varying(struct promql_eval *ev, const struct promql
                         promql_type_name(n->type));
 }
 
-// The one value for all steps.
-static struct gs_error *broadcast(struct promql_eval *ev, struct promql_matrix *m)
+struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m)
 {
     for (size_t s = 0; s < m->n; s++) {
         double v = m->series[s].v[0];
@@ -496,5 +495,5 @@ struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_n
     ev->steps.n = 1;
     struct gs_error *err = eval_varying(ev, n, ret);
     ev->steps = steps;
-    return err ? err : broadcast(ev, ret);
+    return err ? err : promql_eval_broadcast(ev, ret);
 }

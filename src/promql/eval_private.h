@@ -50,6 +50,8 @@ static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
 // As promql_eval_node, with the result's `set` where its series are known.
 struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
                                    struct promql_matrix *ret);
+// The one value of each series for all steps.
+struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m);
 // Counts samples against the limits of samples and time.
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
 // A matrix with room for n series; their columns are not made.

@@ -25,7 +25,7 @@ struct promql_window {
     const struct promql_eval *ev;
     uint32_t name;
     struct tsdb_labels labels;
-    uint32_t arg_start; // position of the range argument in the text, for annotations
+    uint32_t arg_start; // position of the first argument in the text, for annotations
 };
 
 enum promql_fn_kind {

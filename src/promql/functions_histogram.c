@@ -50,7 +50,7 @@ static bool make_monotonic(struct bucket *b, size_t n)
     for (size_t i = 1; i < n; i++) {
         double count = b[i].count;
         bool same = count == prev || nearly_equal(prev, count);
-        if (!same && count > prev) {
+        if (!same && !(count < prev)) {
             prev = count;
             continue;
         }
@@ -72,14 +72,20 @@ static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_fo
     if (!(isinf(b[n - 1].upper) && b[n - 1].upper > 0))
         return (double)NAN;
     n = coalesce(b, n);
-    *ret_forced = make_monotonic(b, n);
+    bool forced = make_monotonic(b, n);
     double observations = b[n - 1].count;
     if (n < 2 || observations == 0)
         return (double)NAN;
+    *ret_forced = forced;
     double rank = q * observations;
-    size_t at = 0;
-    while (at < n - 1 && !(b[at].count >= rank))
-        at++;
+    size_t at = 0, end = n - 1; // by halves, also where counts are not numbers
+    while (at < end) {
+        size_t middle = (at + end) / 2;
+        if (b[middle].count >= rank)
+            end = middle;
+        else
+            at = middle + 1;
+    }
     if (at == n - 1)
         return b[n - 2].upper;
     if (at == 0 && b[0].upper <= 0)
@@ -200,6 +206,19 @@ static struct gs_error *result_of(struct histograms *h, uint32_t id, struct prom
     return err;
 }
 
+// first: at the first step with buckets. Prometheus has forgotten the name at later ones.
+static void note_forced(const struct histograms *h, const struct promql_node *arg, uint32_t id,
+                        bool first)
+{
+    struct tsdb_labels l = h->input.series[h->keys.first[id]].labels;
+    uint32_t name = first ? tsdb_labels_get(l, TSDB_SYMBOL_NAME) : TSDB_SYMBOL_EMPTY;
+    promql_note_info(promql_eval_notes(h->ev), arg->start,
+                     "input to histogram_quantile needed to be fixed for monotonicity (see "
+                     "https://prometheus.io/docs/prometheus/latest/querying/functions/"
+                     "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
+                     GS_SLICE_ARG(promql_eval_text(h->ev, name)));
+}
+
 struct gs_error *special_histogram_quantile(struct promql_eval *ev, const struct promql_node *call,
                                             struct promql_matrix *ret)
 {
@@ -213,25 +232,21 @@ struct gs_error *special_histogram_quantile(struct promql_eval *ev, const struct
     ret->n_steps = n_steps;
     for (size_t i = 0; i < n_steps && !err; i++)
         if (!(q.series[0].v[i] >= 0 && q.series[0].v[i] <= 1))
-            promql_note_warn(promql_eval_notes(ev), call->u.call.args[0]->start,
-                             "quantile value should be between 0 and 1, got %g", q.series[0].v[i]);
+            promql_note_quantile(promql_eval_notes(ev), call->u.call.args[0]->start,
+                                 q.series[0].v[i]);
     for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
         double *v;
         err = result_of(&h, id, ret, &v);
+        bool first = true;
         for (size_t i = 0; i < n_steps && !err; i++) {
             size_t n = gather(&h, id, i);
             bool forced = false;
-            if (n)
-                v[i] = bucket_quantile(q.series[0].v[i], h.buckets, n, &forced);
-            if (!forced)
+            if (!n)
                 continue;
-            struct gs_slice name = promql_eval_text(
-                ev, tsdb_labels_get(h.input.series[h.keys.first[id]].labels, TSDB_SYMBOL_NAME));
-            promql_note_info(promql_eval_notes(ev), arg->start,
-                             "input to histogram_quantile needed to be fixed for monotonicity (see "
-                             "https://prometheus.io/docs/prometheus/latest/querying/functions/"
-                             "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
-                             GS_SLICE_ARG(name));
+            v[i] = bucket_quantile(q.series[0].v[i], h.buckets, n, &forced);
+            if (forced)
+                note_forced(&h, arg, id, first);
+            first = false;
         }
     }
     return err ? err : promql_eval_drop_names(ev, ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that change or order by labels.
 #include "promql/functions_private.h"
+#include "promql/regex_check.h"
 
 #include "base/mem.h"
 
@@ -61,7 +62,9 @@ struct gs_error *special_label_replace(struct promql_eval *ev, const struct prom
 {
     struct gs_slice pattern = string_arg(call, 4);
     struct tsdb_regex *regex;
-    struct gs_error *err = tsdb_regex_new(pattern, &regex);
+    struct gs_error *err = promql_regex_check(pattern);
+    if (!err)
+        err = tsdb_regex_new(pattern, &regex);
     if (err) {
         gs_error_free(err);
         return gs_error_new(GS_ECONFLICT,

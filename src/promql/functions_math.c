@@ -41,12 +41,14 @@ double map_round(double v, const double *args, size_t n_args)
     return floor(v * inverse + 0.5) / inverse;
 }
 
-// An infinity on the side asked for wins over NaN, and NaN over every number.
+// An infinity on the side asked for wins over NaN, and NaN over every number; -0 is below 0.
 static double smaller(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return a == -(double)INFINITY || b == -(double)INFINITY ? -(double)INFINITY : (double)NAN;
-    return fmin(a, b);
+    if (a == b)
+        return signbit(a) ? a : b;
+    return a < b ? a : b;
 }
 
 static double larger(double a, double b)

@@ -333,11 +333,17 @@ static struct token inside_braces(struct lexer *l)
     }
 }
 
+static struct token unclosed(struct lexer *l)
+{
+    return fail(l, l->paren_depth ? "unclosed left parenthesis" : "unclosed left bracket");
+}
+
 static struct token inside_brackets(struct lexer *l)
 {
     int c = peek(l);
     if (c < 0)
-        return fail(l, "unexpected end of input in duration expression");
+        return l->got_duration ? unclosed(l)
+                               : fail(l, "unexpected end of input in duration expression");
     if (is_digit(c) || c == '.') {
         l->got_duration = true;
         return number_or_duration(l);
@@ -348,10 +354,12 @@ static struct token inside_brackets(struct lexer *l)
         l->bracket_open = false;
         return emit(l, T_RIGHT_BRACKET, 0);
     case ':':
-        if (!l->got_duration)
+        if (!l->got_duration) {
+            l->start = l->at; // where Prometheus tells it
             return fail(l, "unexpected colon before duration in duration expression");
+        }
         if (l->got_colon)
-            return fail(l, "unexpected repeated colon in duration expression");
+            return fail(l, "unexpected colon ':'");
         l->got_colon = true;
         return emit(l, T_COLON, 0);
     case '+':
@@ -359,7 +367,10 @@ static struct token inside_brackets(struct lexer *l)
     case '-':
         return emit(l, T_OPERATOR, PROMQL_SUB);
     default:
-        return fail_rune(l, "unexpected character in duration expression:", l->at - 1);
+        return fail_rune(l,
+                         l->got_duration ? "unexpected character:"
+                                         : "unexpected character in duration expression:",
+                         l->at - 1);
     }
 }
 
@@ -396,7 +407,7 @@ static struct token statement(struct lexer *l)
                                          PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
     int c = peek(l);
     if (c < 0)
-        return l->paren_depth ? fail(l, "unclosed left parenthesis") : emit(l, T_EOF, 0);
+        return l->paren_depth ? unclosed(l) : emit(l, T_EOF, 0);
     bool dotted = c == '.' && l->at + 1 < l->input.len && is_digit(l->input.data[l->at + 1]);
     if (is_digit(c) || dotted)
         return number_or_duration(l);

@@ -2,8 +2,12 @@
 #include "promql/eval_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/shortest.h"
 
+#include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #define MAX_NOTES ((size_t)10) // of a kind, as in Prometheus' answers
 
@@ -49,6 +53,23 @@ void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...
     va_start(ap, fmt);
     add(n, &n->infos, &n->n_infos, &n->infos_cap, "info", pos, fmt, ap);
     va_end(ap);
+}
+
+// As Go's %g prints it: with an exponent from 1e6 on.
+void promql_note_quantile(struct promql_notes *n, uint32_t pos, double q)
+{
+    char text[GS_DOUBLE_SIZE];
+    double a = fabs(q);
+    if (isfinite(q) && a >= 1e6) {
+        struct gs_decimal d = gs_shortest_decimal(a);
+        char digits[24];
+        int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)d.digits);
+        snprintf(text, sizeof(text), "%s%c%s%se+%02d", q < 0 ? "-" : "", digits[0],
+                 len > 1 ? "." : "", digits + 1, len - 1 + d.exponent);
+    } else {
+        gs_format_double(q, text);
+    }
+    promql_note_warn(n, pos, "quantile value should be between 0 and 1, got %s", text);
 }
 
 bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors, and what may stand behind them: ranges, subqueries, offset, @.
 #include "promql/parser_private.h"
+#include "promql/regex_check.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -32,7 +33,9 @@ static bool add_matcher(struct parser *p, struct matcher_list *l, struct tsdb_ma
 
 static bool compile_regex(struct parser *p, uint32_t start, struct tsdb_matcher *m)
 {
-    struct gs_error *err = tsdb_regex_new(m->value, &m->regex);
+    struct gs_error *err = promql_regex_check(m->value);
+    if (!err)
+        err = tsdb_regex_new(m->value, &m->regex);
     if (err) {
         parser_fail(p, start, "error parsing regexp: %s", gs_error_message(err));
         gs_error_free(err);

@@ -614,9 +614,9 @@ typedef struct promql_node *(*start_rule)(struct parser *p);
 static struct promql_node *whole_expression(struct parser *p)
 {
     if (p->tok.type == T_EOF) {
-        if (!p->err) // there is no place to point at
-            p->err = gs_error_new(GS_EINVAL,
-                                  "unknown position: parse error: no expression found in input");
+        if (!p->err) // in an empty text there is no place to point at
+            p->err = gs_error_new(GS_EINVAL, "%s: parse error: no expression found in input",
+                                  p->lexer.input.len ? "1:1" : "unknown position");
         return NULL;
     }
     return expression(p, 0);

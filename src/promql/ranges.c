@@ -215,10 +215,13 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
             return err;
         r.args[r.n_args++] = m.series[0].v;
     }
-    r.arg_start = range->start;
+    const struct promql_node *first = call->u.call.args[0];
+    bool first_is_range = first == range;
     while (range->kind == PROMQL_PAREN)
         range = range->u.unary.expr;
     bool selector = range->kind == PROMQL_SELECTOR;
+    // Prometheus has forgotten where a subquery stands.
+    r.arg_start = first_is_range && !selector ? 0 : first->start;
     r.shift = selector ? &range->u.selector.shift : &range->u.subquery.shift;
     r.range_ms = selector ? range->u.selector.range_ms : range->u.subquery.range_ms;
     struct gs_error *err =

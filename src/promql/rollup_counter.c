@@ -8,7 +8,10 @@
 static double counted(const struct promql_window *w)
 {
     double sum = w->v[w->n - 1] - w->v[0];
+    bool falls = false; // mostly not: looked for without a branch a sample
     for (size_t i = 1; i < w->n; i++)
+        falls |= w->v[i] < w->v[i - 1];
+    for (size_t i = 1; falls && i < w->n; i++)
         if (w->v[i] < w->v[i - 1])
             sum += w->v[i - 1];
     return sum;

@@ -148,8 +148,7 @@ bool rollup_quantile(const struct promql_window *w, double *ret)
 {
     double q = w->args[0];
     if (!(q >= 0 && q <= 1))
-        promql_note_warn(w->notes, w->arg_start, "quantile value should be between 0 and 1, got %g",
-                         q);
+        promql_note_quantile(w->notes, w->arg_start, q);
     double few[256];
     GS_AUTO_FREE double *many =
         w->n > GS_ARRAY_LEN(few) ? gs_alloc_array(w->n, sizeof(*many)) : NULL;

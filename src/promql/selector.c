@@ -124,7 +124,7 @@ uint64_t promql_known_number(struct promql_eval *ev, struct promql_known *k,
 // --- instant selectors ---
 
 static struct gs_error *latest(struct promql_eval *ev, struct promql_known *k, int64_t t_ms,
-                               bool times, struct promql_matrix *ret)
+                               int64_t oldest, bool times, struct promql_matrix *ret)
 {
     double *v;
     uint32_t *members;
@@ -138,7 +138,7 @@ static struct gs_error *latest(struct promql_eval *ev, struct promql_known *k, i
         err = promql_eval_alloc(ev, k->n, sizeof(*t), &t);
     if (err)
         return err;
-    tsdb_latest(ev->engine->db, k->refs, k->n, t_ms, t_ms - ev->engine->cfg.lookback_ms, v, t);
+    tsdb_latest(ev->engine->db, k->refs, k->n, t_ms, oldest, v, t);
     for (size_t i = 0; i < k->n; i++) {
         if (promql_absent(v[i]))
             continue;
@@ -197,17 +197,34 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
     return err;
 }
 
+// timestamp() under @ looks at the time of @ whatever the offset says, though only among what the
+// offset lets it read: Prometheus' ways.
+static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_known *k,
+                                    const struct promql_shift *shift, struct promql_matrix *ret)
+{
+    struct promql_steps steps = ev->steps;
+    int64_t shifted = promql_shifted(ev, shift, 0), at = shifted + shift->offset_ms;
+    int64_t oldest = (shifted > at ? shifted : at) - ev->engine->cfg.lookback_ms;
+    ev->steps.n = 1;
+    struct gs_error *err = latest(ev, k, shifted < at ? shifted : at, oldest, true, ret);
+    ev->steps = steps;
+    return err || steps.n == 1 ? err : promql_eval_broadcast(ev, ret);
+}
+
 struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
                                       bool times, struct promql_matrix *ret)
 {
     const struct promql_shift *shift = &n->u.selector.shift;
+    int64_t lookback = ev->engine->cfg.lookback_ms;
     int64_t last = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
-    int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - ev->engine->cfg.lookback_ms + 1;
+    int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - lookback + 1;
     struct promql_known *k;
     struct gs_error *err = promql_known_series(ev, n, &k);
     if (err)
         return err;
-    return ev->steps.n == 1 ? latest(ev, k, last, times, ret)
+    if (times && shift->at != PROMQL_AT_NONE)
+        return fixed_times(ev, k, shift, ret);
+    return ev->steps.n == 1 ? latest(ev, k, last, last - lookback, times, ret)
                             : columns(ev, n, k, first, last, times, ret);
 }
 

@@ -14,7 +14,7 @@ void promql_slider_begin(struct promql_slider *s, const double *v, size_t n)
         s->places = gs_realloc_array(s->places, s->cap, sizeof(*s->places));
     }
     s->v = v;
-    s->from = s->until = s->border = s->not_finite = s->head = s->tail = 0;
+    s->from = s->until = s->border = s->n_wild = s->head = s->tail = 0;
     s->sum = s->error = 0;
 }
 
@@ -38,6 +38,12 @@ static struct span span_of(const struct promql_slider *s, const struct promql_wi
 
 // --- sums ---
 
+// No sum of such overflows, in whatever order.
+static bool is_tame(double v)
+{
+    return fabs(v) < 1e290;
+}
+
 static void add(double v, double *sum, double *error)
 {
     double t = *sum + v, part = t - *sum;
@@ -50,7 +56,7 @@ static void move_border(struct promql_slider *s, size_t from)
 {
     double sum = 0, error = 0;
     for (size_t i = s->until; i-- > from;) {
-        if (isfinite(s->v[i]))
+        if (is_tame(s->v[i]))
             add(s->v[i], &sum, &error);
         s->sums[i] = sum;
         s->errors[i] = error;
@@ -62,18 +68,18 @@ static void move_border(struct promql_slider *s, size_t from)
 static void move_sums(struct promql_slider *s, struct span to)
 {
     for (; s->until < to.until; s->until++) {
-        if (isfinite(s->v[s->until]))
+        if (is_tame(s->v[s->until]))
             add(s->v[s->until], &s->sum, &s->error);
         else
-            s->not_finite++;
+            s->n_wild++;
     }
     for (; s->from < to.from; s->from++)
-        s->not_finite -= !isfinite(s->v[s->from]);
+        s->n_wild -= !is_tame(s->v[s->from]);
     if (s->from >= s->border)
         move_border(s, s->from);
 }
 
-// False: something is not finite, and the order of the samples matters.
+// False: the order of the samples matters.
 static bool sum_of(struct promql_slider *s, const struct promql_window *w, double *ret_sum,
                    double *ret_error)
 {
@@ -86,7 +92,7 @@ static bool sum_of(struct promql_slider *s, const struct promql_window *w, doubl
     }
     *ret_sum = sum;
     *ret_error = error;
-    return !s->not_finite && isfinite(sum);
+    return !s->n_wild;
 }
 
 bool slide_sum(struct promql_slider *s, const struct promql_window *w, double *ret)

@@ -16,7 +16,7 @@ struct promql_slider {
     double *sums, *errors;
     size_t border, cap;
     double sum, error; // from the border to the end
-    size_t not_finite; // in the window; they are in no sum
+    size_t n_wild;     // samples of the window that are in no sum: NaN, infinite or nearly so
     // places of samples: those that may become the extreme, or that fall, or change
     size_t *places;
     size_t head, tail;

@@ -42,5 +42,7 @@ struct promql_matrix {
 struct promql_notes;
 void promql_note_warn(struct promql_notes *n, uint32_t pos, const char *fmt, ...) GS_PRINTF(3, 4);
 void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...) GS_PRINTF(3, 4);
+// A quantile that is not between 0 and 1.
+void promql_note_quantile(struct promql_notes *n, uint32_t pos, double q);
 // Whether the last call was the same, for what is asked at every step. what: any address.
 bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what);

@@ -194,19 +194,13 @@ static void printed_again(void **state)
     static const char *const cases[][2] = {
         {"sum(a)by(x,y)", "sum by (x, y) (a)"},
         {"a{y='2',x!~\"1\"}[90s] offset -1h", "a{x!~\"1\",y=\"2\"}[1m30s] offset -1h"},
-        {"rate(a[5m:])@ 10", "rate(a[5m:]) @ 10"},
+        {"rate(a[5m:]@ 10)", "rate(a[5m:] @ 10.000)"},
         {"a*on(x)group_left b", "a * on (x) group_left () b"},
         {"1e3+0x10", "1000 + 16"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         struct promql_expr *x;
-        struct gs_error *err = promql_parse(gs_slice_of(cases[i][0]), &x);
-        if (i == 2) {
-            assert_non_null(err);
-            gs_error_free(err);
-            continue;
-        }
-        assert_ok(err);
+        assert_ok(promql_parse(gs_slice_of(cases[i][0]), &x));
         struct gs_buf out = {0};
         promql_print(promql_expr_root(x), &out);
         GS_AUTO_FREE char *text = gs_buf_take(&out);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a regular expression in the words of Go's regexp/syntax, and what Go has not
+// (look-around, back references, possessive repetition): PCRE2 compiles what passes.
+#include "promql/regex_check.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define MAX_REPEAT 1000
+
+struct scan {
+    struct gs_slice text;
+    size_t at;
+    size_t depth;      // of groups
+    bool repeatable;   // something stands before a repetition
+    bool after_repeat; // … and it is one, that began at `repeat`
+    size_t repeat;
+    struct gs_error *err;
+};
+
+static int peek(const struct scan *s, size_t ahead)
+{
+    return s->at + ahead < s->text.len ? (unsigned char)s->text.data[s->at + ahead] : -1;
+}
+
+static void wrong(struct scan *s, const char *what, size_t from, size_t until)
+{
+    s->err = gs_error_new(GS_EINVAL, "%s: `" GS_SLICE_FMT "`", what,
+                          GS_SLICE_ARG(gs_slice_make(s->text.data + from, until - from)));
+}
+
+// From the backslash on.
+static void escape(struct scan *s)
+{
+    int c = peek(s, 1);
+    if (c < 0) {
+        wrong(s, "trailing backslash at end of expression", s->text.len, s->text.len);
+        return;
+    }
+    if (c >= '1' && c <= '9' && !(peek(s, 2) >= '0' && peek(s, 2) <= '7')) {
+        wrong(s, "invalid escape sequence", s->at, s->at + 2);
+        return;
+    }
+    s->at += 2;
+    if (c == 'Q') // literally up to \E
+        while (peek(s, 0) >= 0 && !(peek(s, 0) == '\\' && peek(s, 1) == 'E'))
+            s->at++;
+}
+
+// A class: up to its bracket, that is none right behind the first one.
+static void class(struct scan *s)
+{
+    size_t start = s->at++;
+    if (peek(s, 0) == '^')
+        s->at++;
+    for (bool first = true;; first = false, s->at++) {
+        int c = peek(s, 0);
+        if (c < 0) {
+            wrong(s, "missing closing ]", start, s->text.len);
+            return;
+        }
+        if (c == ']' && !first)
+            break;
+        if (c == '\\')
+            s->at++;
+        if (c == '[' && peek(s, 1) == ':') { // [:alpha:]
+            size_t end = s->at + 2;
+            while (end < s->text.len && s->text.data[end] >= 'a' && s->text.data[end] <= 'z')
+                end++;
+            if (end + 1 < s->text.len && s->text.data[end] == ':' && s->text.data[end + 1] == ']')
+                s->at = end + 1;
+        }
+    }
+    s->at++;
+}
+
+static void open_group(struct scan *s)
+{
+    size_t start = s->at++;
+    s->depth++;
+    if (peek(s, 0) != '?')
+        return;
+    s->at++;
+    bool named = peek(s, 0) == '<' || (peek(s, 0) == 'P' && peek(s, 1) == '<');
+    if (named) {
+        while (peek(s, 0) >= 0 && peek(s, 0) != '>')
+            s->at++;
+        if (peek(s, 0) < 0)
+            wrong(s, "invalid named capture", start, s->text.len);
+        s->at++;
+        return;
+    }
+    int c;
+    while ((c = peek(s, 0)) > 0 && strchr("imsU-", c))
+        s->at++;
+    if (c != ':' && c != ')')
+        wrong(s, "invalid or unsupported Perl syntax", start, s->at + (c >= 0));
+    s->depth -= c == ')'; // flags for what follows
+    s->at++;
+}
+
+// {n}, {n,}, {n,m}: its length; 0: it is text.
+static size_t count_of(const struct scan *s, bool *ret_too_large)
+{
+    int64_t min = 0, max = 0;
+    size_t at = 1, digits = 0;
+    for (; peek(s, at) >= '0' && peek(s, at) <= '9'; at++, digits++)
+        min = min > MAX_REPEAT ? min : min * 10 + (peek(s, at) - '0');
+    if (!digits)
+        return 0;
+    max = min;
+    if (peek(s, at) == ',') {
+        size_t more = 0;
+        for (at++, max = 0; peek(s, at) >= '0' && peek(s, at) <= '9'; at++, more++)
+            max = max > MAX_REPEAT ? max : max * 10 + (peek(s, at) - '0');
+        max = more ? max : min;
+    }
+    *ret_too_large = min > MAX_REPEAT || max > MAX_REPEAT || max < min;
+    return peek(s, at) == '}' ? at + 1 : 0;
+}
+
+static void repetition(struct scan *s, size_t len)
+{
+    size_t start = s->at, end = s->at + len + (peek(s, len) == '?');
+    if (s->after_repeat)
+        wrong(s, "invalid nested repetition operator", s->repeat, end);
+    else if (!s->repeatable)
+        wrong(s, "missing argument to repetition operator", start, end);
+    s->repeat = start;
+    s->at = end;
+}
+
+static void step(struct scan *s)
+{
+    int c = peek(s, 0);
+    bool too_large = false, repeats = c == '*' || c == '+' || c == '?';
+    size_t len = repeats ? 1 : c == '{' ? count_of(s, &too_large) : 0;
+    if (len) {
+        if (too_large)
+            wrong(s, "invalid repeat count", s->at, s->at + len);
+        else
+            repetition(s, len);
+        s->after_repeat = true;
+        return;
+    }
+    s->after_repeat = false;
+    s->repeatable = c != '(' && c != '|';
+    if (c == '\\') {
+        escape(s);
+    } else if (c == '[') {
+        class(s);
+    } else if (c == '(') {
+        open_group(s);
+    } else if (c == ')' && !s->depth) {
+        wrong(s, "unexpected )", 0, s->text.len);
+    } else {
+        s->depth -= c == ')';
+        s->at++;
+    }
+}
+
+struct gs_error *promql_regex_check(struct gs_slice pattern)
+{
+    struct scan s = {.text = pattern};
+    while (s.at < s.text.len && !s.err)
+        step(&s);
+    if (s.depth && !s.err)
+        wrong(&s, "missing closing )", 0, s.text.len);
+    return s.err;
+}

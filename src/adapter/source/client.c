@@ -172,18 +172,16 @@ static void finish_series(struct fetch *f, const struct http_answer *a, struct g
     fetch_free(f);
 }
 
+// Answers that are too old to be given again. The list is in the order of asking, so they are in
+// front; what is under way there holds them up no longer than its timeout.
 static void drop_old(struct source *s)
 {
-    struct fetch *f, *next;
+    struct fetch *f;
     int64_t now = gs_mono_ns();
-    size_t n = 0;
-    for (f = TAILQ_FIRST(&s->fetches); f; f = next) {
-        next = TAILQ_NEXT(f, all);
-        bool idle = f->done_ns && TAILQ_EMPTY(&f->ops);
-        if (idle && (now - f->done_ns > s->max_age_ns || ++n > MAX_CACHED)) {
-            TAILQ_REMOVE(&s->fetches, f, all);
-            fetch_free(f);
-        }
+    while ((f = TAILQ_FIRST(&s->fetches)) && f->done_ns && TAILQ_EMPTY(&f->ops) &&
+           (now - f->done_ns > s->max_age_ns || gs_hmap_len(s->shared) > MAX_CACHED)) {
+        TAILQ_REMOVE(&s->fetches, f, all);
+        fetch_free(f);
     }
 }
 
@@ -216,9 +214,8 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     if (!stays) {
         free(GS_TAKE(f->key));
         fetch_free(f);
-    } else if (gs_hmap_len(s->shared) % 256 == 255) {
-        drop_old(s);
     }
+    drop_old(s);
 }
 
 // --- asking ---

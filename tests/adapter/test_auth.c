@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may ask, over a real TLS server, with a cluster that is played.
+#include "adapter/api/auth.h"
+#include "base/mem.h"
+#include "kube/status.h"
+#include "net/http_client.h"
+#include "net/http_server.h"
+#include "net/tls.h"
+#include "unit.h"
+
+static struct tls_pair server_ca, proxy_ca, user_ca, foreign_ca;
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *kube_http;
+    struct kube_client *kube;
+    struct auth *auth;
+    struct http_server *server;
+    bool ready;
+    int token_reviews, access_reviews, access_status;
+    char *last_spec; // of the last access review
+    struct gs_error *ready_error;
+    int map_status;
+};
+
+// --- the cluster ---
+
+static json_t *config_map(void)
+{
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s, s:s}}", "kind", "ConfigMap",
+        "apiVersion", "v1", "metadata", "name", "extension-apiserver-authentication", "namespace",
+        "kube-system", "data", "client-ca-file", user_ca.cert_pem, "requestheader-client-ca-file",
+        proxy_ca.cert_pem, "requestheader-username-headers", "[\"X-Remote-User\"]",
+        "requestheader-group-headers", "[\"X-Remote-Group\"]", "requestheader-extra-headers-prefix",
+        "[\"X-Remote-Extra-\"]", "requestheader-allowed-names", "[\"front-proxy\"]");
+}
+
+static void cluster(void *arg, struct http_exchange *x)
+{
+    struct fixture *f = arg;
+    const char *path = http_path(x);
+    GS_AUTO_JSON json_t *body = NULL, *reply = NULL;
+    gs_error_free(http_body(x).len ? gs_json_parse(http_body(x), true, &body) : NULL);
+    if (gs_ends(path, "/tokenreviews")) {
+        bool good = gs_streq(gs_json_str(body, "spec", "token", NULL), "good");
+        f->token_reviews++;
+        reply = good ? json_pack("{s:{s:b, s:{s:s, s:[s]}}}", "status", "authenticated", 1, "user",
+                                 "username", "alice", "groups", "team")
+                     : json_pack("{s:{s:b}}", "status", "authenticated", 0);
+    } else if (gs_ends(path, "/subjectaccessreviews")) {
+        const char *user = gs_json_str(body, "spec", "user", NULL);
+        f->access_reviews++;
+        free(f->last_spec);
+        f->last_spec = json_dumps(json_object_get(body, "spec"), JSON_SORT_KEYS | JSON_COMPACT);
+        if (f->access_status) {
+            kube_reply_failure(x, f->access_status, "Forbidden", "no");
+            return;
+        }
+        reply = json_pack("{s:{s:b, s:s}}", "status", "allowed",
+                          gs_streq(user, "alice") || gs_streq(user, "through-proxy"), "reason",
+                          "the test says so");
+    } else if (gs_ends(path, "/extension-apiserver-authentication")) {
+        if (f->map_status) {
+            kube_reply_failure(x, f->map_status, "Forbidden", "you may not");
+            return;
+        }
+        reply = config_map();
+    } else if (http_query(x, "watch")) {
+        return; // nothing ever happens
+    } else {
+        reply = json_pack("{s:s, s:{s:s}, s:[o]}", "kind", "ConfigMapList", "metadata",
+                          "resourceVersion", "1", "items", config_map());
+    }
+    kube_reply_json(x, 200, reply);
+}
+
+// --- the server ---
+
+struct request {
+    struct auth_op *op;
+    struct api_path path;
+    struct http_exchange *x;
+};
+
+static void on_checked(void *arg, bool allowed)
+{
+    struct request *r = arg;
+    if (allowed)
+        http_reply_text(r->x, 200, "ok");
+    api_path_finish(&r->path);
+    free(r);
+}
+
+static void serve(void *arg, struct http_exchange *x)
+{
+    struct fixture *f = arg;
+    struct request *r = gs_alloc(sizeof(*r));
+    r->x = x;
+    assert_ok(api_path_read(http_path(x), &r->path));
+    auth_check(f->auth, x, &r->path, on_checked, r);
+}
+
+static void on_ready(void *arg, struct gs_error *err)
+{
+    struct fixture *f = arg;
+    f->ready = true;
+    f->ready_error = err;
+}
+
+static void start(struct fixture *f)
+{
+    static const char *const open[] = {"/healthz", "/open*"};
+    static const char *const addresses[] = {"127.0.0.1"};
+    uv_loop_init(&f->loop);
+    f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
+    f->kube = kube_client_new(f->kube_http);
+    const struct auth_options o = {.authn = f->kube,
+                                   .authz = f->kube,
+                                   .always_allow_paths = open,
+                                   .n_always_allow_paths = 2,
+                                   .token_ttl_ms = 10000,
+                                   .allowed_ttl_ms = 10000,
+                                   .denied_ttl_ms = 10000};
+    assert_ok(auth_new(&f->loop, &o, on_ready, f, &f->auth));
+    while (!f->ready)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    struct tls_pair leaf = {0};
+    const struct tls_leaf want = {.common_name = "server",
+                                  .ip_addresses = addresses,
+                                  .n_ip_addresses = 1,
+                                  .server = 1,
+                                  .days = 1};
+    assert_ok(tls_make_leaf(&server_ca, &want, &leaf));
+    const struct http_server_config server = {.address = "127.0.0.1",
+                                              .cert_pem = leaf.cert_pem,
+                                              .key_pem = leaf.key_pem,
+                                              .ask_client_cert = true};
+    assert_ok(http_server_start(&f->loop, &server, serve, f, &f->server));
+    tls_pair_finish(&leaf);
+}
+
+static void stop(struct fixture *f)
+{
+    http_server_stop(f->server);
+    auth_free(f->auth);
+    kube_client_free(f->kube);
+    http_client_free(f->kube_http);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    free(f->last_spec);
+}
+
+// --- asking ---
+
+struct answer {
+    int status;
+    struct gs_buf body;
+};
+
+static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct answer *r = arg;
+    assert_ok(err);
+    gs_buf_clear(&r->body);
+    gs_buf_add_slice(&r->body, a->body);
+    r->status = a->status;
+}
+
+// ca, cn: of the client's certificate; NULL: none.
+static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, const char *path,
+               const struct http_header *headers, char **ret_body)
+{
+    struct tls_pair leaf = {0};
+    static const char *const groups[] = {"people"};
+    const struct tls_leaf want = {
+        .common_name = cn, .organizations = groups, .n_organizations = 1, .days = 1};
+    if (ca)
+        assert_ok(tls_make_leaf(ca, &want, &leaf));
+    GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->server));
+    const struct http_client_config cfg = {.base_url = url,
+                                           .ca_pem = server_ca.cert_pem,
+                                           .cert_pem = leaf.cert_pem,
+                                           .key_pem = leaf.key_pem};
+    struct http_client *c = NULL;
+    assert_ok(http_client_new_curl(&f->loop, &cfg, &c));
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    const struct http_call call = {.path = path, .headers = headers};
+    struct answer a = {0};
+    http_send(c, &call, &callbacks, &a);
+    while (!a.status)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    http_client_free(c);
+    tls_pair_finish(&leaf);
+    if (ret_body)
+        *ret_body = gs_buf_take(&a.body);
+    gs_buf_finish(&a.body);
+    return a.status;
+}
+
+#define METRIC "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/*/gpu"
+
+static void test_front_proxy(void **state)
+{
+    struct fixture f = {0};
+    start(&f);
+    const struct http_header headers[] = {{"X-Remote-User", "through-proxy"},
+                                          {"X-Remote-Group", "g1"},
+                                          {"X-Remote-Group", "g2"},
+                                          {"X-Remote-Extra-Scopes%2fa", "s"},
+                                          {0}};
+    assert_int_equal(ask(&f, &proxy_ca, "front-proxy", METRIC, headers, NULL), 200);
+    assert_string_equal(
+        f.last_spec,
+        "{\"extra\":{\"scopes/a\":[\"s\"]},\"groups\":[\"g1\",\"g2\",\"system:authenticated\"],"
+        "\"resourceAttributes\":{\"group\":\"custom.metrics.k8s.io\",\"name\":\"*\",\"namespace\":"
+        "\"ml\",\"resource\":\"pods\",\"subresource\":\"gpu\",\"verb\":\"get\",\"version\":"
+        "\"v1beta1\"},\"user\":\"through-proxy\"}");
+    // Masters are not asked about.
+    const struct http_header masters[] = {
+        {"X-Remote-User", "root"}, {"X-Remote-Group", "system:masters"}, {0}};
+    assert_int_equal(ask(&f, &proxy_ca, "front-proxy", METRIC, masters, NULL), 200);
+    assert_int_equal(f.access_reviews, 1);
+    // Another name of the same CA is not the front proxy; a foreign CA is nobody.
+    assert_int_equal(ask(&f, &proxy_ca, "somebody", METRIC, masters, NULL), 401);
+    assert_int_equal(ask(&f, &foreign_ca, "front-proxy", METRIC, masters, NULL), 401);
+    // Without a certificate the headers mean nothing.
+    char *body = NULL;
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, masters, &body), 403);
+    assert_non_null(strstr(body, "pods.custom.metrics.k8s.io \\\"*\\\" is forbidden: User "
+                                 "\\\"system:anonymous\\\" cannot get resource \\\"pods/gpu\\\" in "
+                                 "API group \\\"custom.metrics.k8s.io\\\" in the namespace \\\"ml"
+                                 "\\\": the test says so"));
+    free(body);
+    stop(&f);
+}
+
+static void test_certificates_and_tokens(void **state)
+{
+    struct fixture f = {0};
+    const struct http_header good[] = {{"Authorization", "Bearer good"}, {0}};
+    const struct http_header bad[] = {{"Authorization", "Bearer bad"}, {0}};
+    start(&f);
+    assert_int_equal(ask(&f, &user_ca, "alice", METRIC, NULL, NULL), 200);
+    assert_non_null(strstr(f.last_spec, "\"groups\":[\"people\",\"system:authenticated\"]"));
+    assert_int_equal(ask(&f, &user_ca, "bob", METRIC, NULL, NULL), 403);
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 200);
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 200);
+    assert_int_equal(f.token_reviews, 1); // kept
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, bad, NULL), 401);
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, bad, NULL), 401);
+    assert_int_equal(f.token_reviews, 2);
+    stop(&f);
+}
+
+static void test_open_paths(void **state)
+{
+    struct fixture f = {0};
+    char *body = NULL;
+    start(&f);
+    assert_int_equal(ask(&f, NULL, NULL, "/healthz", NULL, NULL), 200);
+    assert_int_equal(ask(&f, NULL, NULL, "/open/a", NULL, NULL), 200);
+    assert_int_equal(f.access_reviews, 0);
+    assert_int_equal(ask(&f, NULL, NULL, "/metrics", NULL, &body), 403);
+    assert_non_null(strstr(body, "User \\\"system:anonymous\\\" cannot get path \\\"/metrics\\\""));
+    free(body);
+    // Who cannot be asked about is not let in.
+    f.access_status = 403;
+    assert_int_equal(ask(&f, NULL, NULL, "/version", NULL, NULL), 500);
+    stop(&f);
+}
+
+static void test_no_config_map(void **state)
+{
+    struct fixture f = {.map_status = 403};
+    uv_loop_init(&f.loop);
+    f.kube_http = http_client_new_loopback(&f.loop, cluster, &f, NULL);
+    f.kube = kube_client_new(f.kube_http);
+    struct auth_options o = {.authn = f.kube, .authz = f.kube};
+    assert_ok(auth_new(&f.loop, &o, on_ready, &f, &f.auth));
+    while (!f.ready)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_error(f.ready_error, GS_EPERM, "extension-apiserver-authentication-reader");
+    stop(&f);
+}
+
+static int make_cas(void **state)
+{
+    assert_ok(tls_make_ca("server", 1, &server_ca));
+    assert_ok(tls_make_ca("proxy", 1, &proxy_ca));
+    assert_ok(tls_make_ca("users", 1, &user_ca));
+    assert_ok(tls_make_ca("foreign", 1, &foreign_ca));
+    return 0;
+}
+
+static int drop_cas(void **state)
+{
+    tls_pair_finish(&server_ca);
+    tls_pair_finish(&proxy_ca);
+    tls_pair_finish(&user_ca);
+    tls_pair_finish(&foreign_ca);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_front_proxy),
+        cmocka_unit_test(test_certificates_and_tokens),
+        cmocka_unit_test(test_open_paths),
+        cmocka_unit_test(test_no_config_map),
+    };
+    return cmocka_run_group_tests(tests, make_cas, drop_cas);
+}

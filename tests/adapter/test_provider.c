@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules, discovery and requests, with a Prometheus and a cluster that are played.
+#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
+#include "base/mem.h"
+#include "kube/status.h"
+#include "net/http_client.h"
+#include "unit.h"
+
+static const char rules[] =
+    "rules:\n"
+    "- seriesQuery: '{good!=\"\"}'\n"
+    "  resources: {overrides: {ns: {resource: namespace}, pod: {resource: pod}, deploy: {group: "
+    "apps, resource: deployment}}}\n"
+    "  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n"
+    "- seriesQuery: '{bad!=\"\"}'\n"
+    "  resources: {overrides: {pod: {resource: pod}}}\n"
+    "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n"
+    "externalRules:\n"
+    "- seriesQuery: '{good!=\"\"}'\n"
+    "  name: {as: 'ext_$0'}\n"
+    "  resources: {namespaced: false}\n"
+    "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n";
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_client *prometheus, *kube_http;
+    struct kube_client *kube;
+    struct source *source;
+    struct mapper *mapper;
+    struct adapter_config *config, *gpu_config;
+    struct registry *registry, *gpu;
+    struct provider *provider;
+    bool bad_fails, all_fail;
+    const char *answer; // of queries
+    char *query;        // the last one
+    int queries, list_status;
+    size_t waiting;
+    enum provider_outcome outcome;
+    char *cause;
+    double values[8];
+    char *names;
+    size_t n;
+};
+
+static void reply_text(struct http_exchange *x, const char *text)
+{
+    http_reply(x, 200, "application/json", gs_slice_of(text));
+}
+
+static void prometheus(void *arg, struct http_exchange *x)
+{
+    struct fixture *f = arg;
+    gs_error_free(http_read_form(x));
+    const char *match = http_query(x, "match[]"), *query = http_query(x, "query");
+    if (f->all_fail) {
+        http_reply_text(x, 502, "gone");
+    } else if (query) {
+        free(f->query);
+        f->query = gs_strdup(query);
+        f->queries++;
+        reply_text(x, f->answer);
+    } else if (strstr(match, "good")) {
+        reply_text(x, "{\"status\":\"success\",\"data\":[{\"__name__\":\"m\",\"pod\":\"a\",\"ns\":"
+                      "\"ml\",\"deploy\":\"d\",\"good\":\"1\"}]}");
+    } else if (strstr(match, "bad") && f->bad_fails) {
+        http_reply_text(x, 500, "broken");
+    } else if (strstr(match, "bad")) {
+        reply_text(x, "{\"status\":\"success\",\"data\":[{\"__name__\":\"b\",\"pod\":\"a\"}]}");
+    } else if (strstr(match, "exported_pod")) {
+        reply_text(x, "{\"status\":\"success\",\"data\":[{\"__name__\":\"DCGM_FI_DEV_GPU_UTIL\","
+                      "\"exported_pod\":\"a\",\"exported_namespace\":\"ml\"}]}");
+    } else {
+        reply_text(x, "{\"status\":\"success\",\"data\":[]}");
+    }
+}
+
+static void cluster(void *arg, struct http_exchange *x)
+{
+    struct fixture *f = arg;
+    const char *path = http_path(x), *selector = http_query(x, "labelSelector");
+    if (f->list_status) {
+        kube_reply_failure(x, f->list_status, "Forbidden", "pods is forbidden");
+        return;
+    }
+    if (gs_ends(path, "/deployments/d")) {
+        reply_text(x, "{\"kind\":\"Deployment\",\"spec\":{\"selector\":{\"matchLabels\":{\"app\":"
+                      "\"x\"}}}}");
+        return;
+    }
+    if (gs_ends(path, "/deployments/none")) {
+        kube_reply_failure(x, 404, "NotFound", "deployments.apps \"none\" not found");
+        return;
+    }
+    bool none = selector && strstr(selector, "none");
+    reply_text(x, none ? "{\"kind\":\"PodList\",\"items\":[]}"
+                       : "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"b\"}},{"
+                         "\"metadata\":{\"name\":\"a\"}}]}");
+}
+
+static void run_until_round(struct fixture *f, struct registry *r, int64_t rounds)
+{
+    while (registry_rounds(r) < rounds)
+        uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void start(struct fixture *f)
+{
+    uv_loop_init(&f->loop);
+    f->prometheus = http_client_new_loopback(&f->loop, prometheus, f, NULL);
+    f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
+    f->kube = kube_client_new(f->kube_http);
+    const struct source_options s = {.url = "http://test"};
+    f->source = source_new_client(&f->loop, f->prometheus, "", &s);
+    f->mapper = mapper_new();
+    assert_ok(adapter_config_parse(gs_slice_of(rules), "rules.yaml", &f->config));
+    assert_ok(adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU)", &f->gpu_config));
+    struct registry_options r = {
+        .config = f->config, .source = f->source, .mapper = f->mapper, .relist_ms = 3600000};
+    f->registry = registry_new(&f->loop, &r);
+    r.config = f->gpu_config;
+    f->gpu = registry_new(&f->loop, &r);
+    const struct provider_options p = {.config = f->config,
+                                       .source = f->source,
+                                       .mapper = f->mapper,
+                                       .registry = f->registry,
+                                       .gpu = f->gpu,
+                                       .kube = f->kube};
+    f->provider = provider_new(&p);
+    run_until_round(f, f->registry, 1);
+    run_until_round(f, f->gpu, 1);
+}
+
+static void stop(struct fixture *f)
+{
+    provider_free(f->provider);
+    registry_free(f->registry);
+    registry_free(f->gpu);
+    source_free(f->source);
+    mapper_free(f->mapper);
+    adapter_config_free(f->config);
+    adapter_config_free(f->gpu_config);
+    kube_client_free(f->kube);
+    http_client_free(f->kube_http);
+    http_client_free(f->prometheus);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    free(f->query);
+    free(f->cause);
+    free(f->names);
+}
+
+static void on_answer(void *arg, const struct provider_answer *a)
+{
+    struct fixture *f = arg;
+    GS_AUTO_BUF struct gs_buf names = {0};
+    f->waiting--;
+    f->outcome = a->outcome;
+    free(f->cause);
+    f->cause = gs_strdup(a->cause);
+    f->n = a->n;
+    for (size_t i = 0; i < a->n && i < GS_ARRAY_LEN(f->values); i++) {
+        f->values[i] = a->values[i].value;
+        gs_buf_addf(&names, "%s%s", i ? "," : "", a->values[i].name);
+    }
+    free(f->names);
+    f->names = gs_buf_take(&names);
+}
+
+static void ask_only(struct fixture *f, const struct provider_request *rq)
+{
+    f->waiting++;
+    provider_ask(f->provider, rq, on_answer, f);
+}
+
+static void ask(struct fixture *f, const char *resource, const char *name, const char *metric,
+                const char *selector)
+{
+    const struct provider_request rq = {.resource = resource,
+                                        .ns = gs_streq(resource, "namespaces") ? NULL : "ml",
+                                        .name = name,
+                                        .metric = metric,
+                                        .label_selector = selector};
+    ask_only(f, &rq);
+    while (f->waiting)
+        uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void assert_cause(const struct fixture *f, enum provider_outcome outcome, const char *text)
+{
+    assert_int_equal(f->outcome, outcome);
+    if (!strstr(f->cause, text))
+        fail_msg("cause \"%s\" does not contain \"%s\"", f->cause, text);
+}
+
+#define VECTOR(items)                                                                              \
+    "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[" items "]}}"
+#define SAMPLE(label, name, value)                                                                 \
+    "{\"metric\":{\"" label "\":\"" name "\"},\"value\":[5,\"" value "\"]}"
+
+static void test_values(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5") "," SAMPLE("pod", "b", "2"))};
+    start(&f);
+    ask(&f, "pods", "a", "m", NULL);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    assert_true(f.values[0] == 1.5);
+    assert_string_equal(f.query, "sum(m{ns=\"ml\",pod=\"a\"}) by (pod)");
+    ask(&f, "pods", "*", "m", NULL);
+    assert_string_equal(f.query, "sum(m{ns=\"ml\",pod=~\"a|b\"}) by (pod)");
+    assert_string_equal(f.names, "a,b");
+    ask(&f, "deployments.apps", "d", "m", NULL);
+    assert_string_equal(f.query, "sum(m{ns=\"ml\",deploy=\"d\"}) by (deploy)");
+    f.answer = VECTOR(SAMPLE("ns", "ml", "9"));
+    ask(&f, "namespaces", "ml", "m", NULL);
+    assert_string_equal(f.query, "sum(m{ns=\"ml\"}) by (ns)");
+    assert_true(f.values[0] == 9);
+    stop(&f);
+}
+
+static void test_causes(void **state)
+{
+    struct fixture f = {.answer = VECTOR("")};
+    start(&f);
+    ask(&f, "pods", "a", "nope", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "no rule serves it");
+    ask(&f, "nodes", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC,
+                 "it is served for deployments.apps, namespaces, pods only");
+    ask(&f, "unicorns", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "the cluster has no resource unicorns");
+    ask(&f, "pods", "*", "m", "app=none");
+    assert_cause(&f, PROVIDER_NO_METRIC, "no pods in namespace ml match the selector app=none");
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "rules.yaml:2 gives no sample for it now");
+    f.answer = VECTOR(SAMPLE("other", "a", "1"));
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "none with pod=\"a\"");
+    f.answer = VECTOR(SAMPLE("pod", "a", "NaN"));
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "not a number");
+    ask(&f, "pods", "a", "b", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "maps no label to namespaces");
+    f.list_status = 403;
+    ask(&f, "pods", "*", "m", NULL);
+    assert_cause(&f, PROVIDER_LIST_FAILED, "pods is forbidden");
+    f.all_fail = true;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_SOURCE_FAILED,
+                 "the source does not answer: http://test: HTTP status "
+                 "502");
+    stop(&f);
+}
+
+// A failing rule keeps what it found, the others go on.
+static void test_isolation(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1")), .bad_fails = true};
+    struct registry_rule_state s;
+    start(&f);
+    registry_rule(f.registry, 1, &s);
+    assert_non_null(strstr(s.error, "500"));
+    assert_false(registry_complete(f.registry));
+    ask(&f, "pods", "a", "m", NULL);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    ask(&f, "pods", "a", "b", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "1 rules do not get their series");
+    f.bad_fails = false;
+    registry_relist(f.registry);
+    run_until_round(&f, f.registry, 2);
+    assert_true(registry_complete(f.registry));
+    f.bad_fails = true;
+    registry_relist(f.registry);
+    run_until_round(&f, f.registry, 3);
+    registry_rule(f.registry, 1, &s);
+    assert_non_null(s.error);
+    assert_int_equal(s.metrics, 1); // still there
+    stop(&f);
+}
+
+static void test_equal_queries_run_once(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1"))};
+    const struct provider_request rq = {.resource = "pods", .ns = "ml", .name = "a", .metric = "m"};
+    start(&f);
+    for (int i = 0; i < 50; i++)
+        ask_only(&f, &rq);
+    while (f.waiting)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.queries, 1);
+    ask_only(&f, &rq);
+    while (f.waiting)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.queries, 2); // nothing is kept without an age
+    // A caller that goes away does not disturb the others.
+    f.waiting = 1;
+    struct provider_call *gone = provider_ask(f.provider, &rq, on_answer, &f);
+    provider_ask(f.provider, &rq, on_answer, &f);
+    provider_cancel(gone);
+    while (f.waiting)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.queries, 3);
+    stop(&f);
+}
+
+// GPU metrics of what owns pods, without a rule.
+static void test_owners(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("exported_pod", "a", "80") "," SAMPLE(
+                            "exported_pod", "b", "40") "," SAMPLE("exported_pod", "c", "1"))};
+    start(&f);
+    ask(&f, "pods", "a", "DCGM_FI_DEV_GPU_UTIL", NULL);
+    assert_true(f.values[0] == 80);
+    ask(&f, "deployments.apps", "d", "DCGM_FI_DEV_GPU_UTIL", NULL);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    assert_true(f.values[0] == 60);
+    assert_string_equal(f.names, "d");
+    ask(&f, "deployments.apps", "d", "DCGM_FI_DEV_GPU_UTIL_MAX", NULL);
+    assert_true(f.values[0] == 80);
+    ask(&f, "deployments.apps", "d", "DCGM_FI_DEV_GPU_UTIL_MIN", NULL);
+    assert_true(f.values[0] == 40);
+    ask(&f, "deployments.apps", "none", "DCGM_FI_DEV_GPU_UTIL", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "deployments.apps \"none\" not found");
+    f.answer = VECTOR("");
+    ask(&f, "deployments.apps", "d", "DCGM_FI_DEV_GPU_UTIL", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "none of its 2 pods has a sample");
+    stop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_causes),
+        cmocka_unit_test(test_isolation), cmocka_unit_test(test_equal_queries_run_once),
+        cmocka_unit_test(test_owners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -18,11 +18,33 @@ static struct gs_error *neither(const char *what, const char *which)
     return gs_error_new(GS_EINVAL, "invalid %s metric source: neither %s was set", what, which);
 }
 
-static void describe_with_selector(const struct hpa_metric_spec *m, struct gs_buf *out)
+// What conditions and reasons call the metric.
+static char *describe(const struct hpa_pass *p, const struct hpa_metric_spec *m)
 {
-    gs_buf_addf(out, "external metric %s(", m->name);
-    hpa_format_selector(m->selector, out);
-    gs_buf_add_char(out, ')');
+    struct gs_buf out = {0};
+    bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
+                     hpa_since(p->cfg->release, HPA_SINCE_CONTAINER_NAMED);
+    switch (m->type) {
+    case HPA_METRIC_RESOURCE:
+    case HPA_METRIC_CONTAINER_RESOURCE:
+        if (m->has_average_value)
+            return gs_format("%s resource", m->name);
+        return gs_format("%s %sresource utilization (percentage of request)", m->name,
+                         container ? "container " : "");
+    case HPA_METRIC_PODS:
+        return gs_format("pods metric %s", m->name);
+    case HPA_METRIC_OBJECT:
+        if (m->target == HPA_TARGET_VALUE)
+            return gs_format("%s metric %s", m->object_kind, m->name);
+        break; // named as External by the controller
+    case HPA_METRIC_EXTERNAL:
+    case HPA_METRIC_UNKNOWN:
+        break;
+    }
+    gs_buf_addf(&out, "external metric %s(", m->name);
+    hpa_format_selector(m->selector, &out);
+    gs_buf_add_char(&out, ')');
+    return gs_buf_take(&out);
 }
 
 // The observation's own error, or none: an API that answers with nothing has failed too.
@@ -39,8 +61,6 @@ static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
                                          struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
-    bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
-                     hpa_since(p->cfg->release, HPA_SINCE_CONTAINER_NAMED);
     if (!m->has_average_value && !m->has_utilization)
         return neither("resource", "an average utilization target nor an average value (usage) "
                                    "target");
@@ -56,10 +76,6 @@ static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
     if (err)
         return gs_error_wrap(err, "failed to get %s %s", m->name,
                              m->has_average_value ? "usage" : "utilization");
-    res->description = m->has_average_value
-                           ? gs_format("%s resource", m->name)
-                           : gs_format("%s %sresource utilization (percentage of request)", m->name,
-                                       container ? "container " : "");
     return NULL;
 }
 
@@ -71,11 +87,7 @@ static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
         observation_error(&p->obs->metrics[i], "no metrics returned from custom metrics API");
     if (observed)
         return gs_error_new(GS_EUNAVAIL, "unable to get metric %s: %s", m->name, observed);
-    struct gs_error *err = hpa_replicas_plain(p, i, res, calc);
-    if (err)
-        return err;
-    res->description = gs_format("pods metric %s", m->name);
-    return NULL;
+    return hpa_replicas_plain(p, i, res, calc);
 }
 
 static struct gs_error *object_unavailable(const struct hpa_pass *p,
@@ -105,15 +117,7 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
         err = hpa_replicas_value(p, i, usage, res, calc);
     else
         hpa_replicas_per_replica(p, i, usage, res, calc);
-    if (err)
-        return err;
-    struct gs_buf description = {0};
-    if (by_value)
-        gs_buf_addf(&description, "%s metric %s", m->object_kind, m->name);
-    else
-        describe_with_selector(m, &description);
-    res->description = gs_buf_take(&description);
-    return NULL;
+    return err;
 }
 
 // The controller takes a sum below zero for one that overflowed, where averages are compared.
@@ -152,12 +156,7 @@ static struct gs_error *compute_external(const struct hpa_pass *p, size_t i,
         else
             err = hpa_replicas_value(p, i, sum, res, calc);
     }
-    if (err)
-        return err;
-    struct gs_buf description = {0};
-    describe_with_selector(m, &description);
-    res->description = gs_buf_take(&description);
-    return NULL;
+    return err;
 }
 
 static const char *failure_reason(enum hpa_metric_type type)
@@ -287,6 +286,29 @@ static void report_failure(struct hpa_pass *p, size_t n_failed, const struct fai
         hpa_explain(p, "no scaling: %s", first->overall);
 }
 
+// A terse pass names what may scale up, and explains in the end.
+static void tell(struct hpa_pass *p, size_t i, struct hpa_metric_result *res,
+                 const struct hpa_calculation *calc)
+{
+    bool later = p->cfg->terse && i < HPA_KEPT_CALCULATIONS;
+    res->ok = true;
+    if (later)
+        p->kept[i] = *calc;
+    else
+        res->explanation = hpa_explain_metric(p, i, res, calc);
+    if (!later || res->proposal > p->obs->spec_replicas)
+        res->description = describe(p, &p->spec->metrics[i]);
+}
+
+void hpa_explain_kept(struct hpa_pass *p)
+{
+    for (size_t i = 0; i < p->out->n_metrics && i < HPA_KEPT_CALCULATIONS; i++) {
+        struct hpa_metric_result *res = &p->out->metrics[i];
+        if (res->ok && !res->explanation)
+            res->explanation = hpa_explain_metric(p, i, res, &p->kept[i]);
+    }
+}
+
 bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char **ret_name)
 {
     if (!selector_usable(p))
@@ -307,11 +329,10 @@ bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char *
             n_failed++;
             continue;
         }
-        res->ok = true;
-        res->explanation = hpa_explain_metric(p, i, res, &calc);
+        tell(p, i, res, &calc);
         if (highest == 0 || res->proposal > highest) {
             highest = res->proposal;
-            name = res->description;
+            name = res->description ? res->description : "";
         }
     }
     bool held = n_failed && highest < p->obs->spec_replicas &&

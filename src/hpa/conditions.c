@@ -3,12 +3,16 @@
 
 #include "base/slice.h"
 
+#define CONDITIONS 4 // types there are; room is made for so many at once
+
 static struct hpa_condition *find(struct hpa_decision *d, const char *type)
 {
     for (size_t i = 0; i < d->n_conditions; i++)
         if (gs_streq(d->conditions[i].type, type))
             return &d->conditions[i];
-    d->conditions = gs_realloc_array(d->conditions, d->n_conditions + 1, sizeof(*d->conditions));
+    if (d->n_conditions % CONDITIONS == 0)
+        d->conditions =
+            gs_realloc_array(d->conditions, d->n_conditions + CONDITIONS, sizeof(*d->conditions));
     struct hpa_condition *c = &d->conditions[d->n_conditions++];
     *c = (struct hpa_condition){.type = type};
     return c;
@@ -17,10 +21,13 @@ static struct hpa_condition *find(struct hpa_decision *d, const char *type)
 void hpa_set_decision_condition(struct hpa_decision *d, const char *type, const char *status,
                                 const char *reason, const char *fmt, ...)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    char *message = gs_vformat(fmt, ap);
-    va_end(ap);
+    char *message = NULL;
+    if (!d->terse) {
+        va_list ap;
+        va_start(ap, fmt);
+        message = gs_vformat(fmt, ap);
+        va_end(ap);
+    }
     struct hpa_condition *c = find(d, type);
     free(c->message);
     c->status = status;

@@ -185,13 +185,18 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret)
 {
-    *ret = (struct hpa_decision){
-        .proposal = -1, .decided_ms = now_ms, .reason = gs_strdup(""), .release = cfg->release};
+    *ret = (struct hpa_decision){.proposal = -1,
+                                 .decided_ms = now_ms,
+                                 .reason = gs_strdup(""),
+                                 .release = cfg->release,
+                                 .terse = cfg->terse};
     struct hpa_pass pass = make_pass(spec, obs, cfg);
     pass.history = history;
     pass.now_ms = now_ms;
     pass.out = ret;
     decide(&pass);
+    if (cfg->terse && ret->rescale)
+        hpa_explain_kept(&pass);
     ret->explanation = gs_buf_take(&pass.explanation);
 }
 

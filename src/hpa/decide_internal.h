@@ -13,6 +13,23 @@ struct hpa_tolerance {
     bool distance; // |1 - ratio| is compared, as before 1.33: 1.1 is outside of 0.1 then
 };
 
+// How a calculator came to its number, for the explanation.
+enum hpa_step {
+    HPA_STEP_WITHIN,        // inside the tolerance
+    HPA_STEP_RATIO,         // ratio x multiplier
+    HPA_STEP_FILLED_WITHIN, // inside after assuming values for pods without one
+    HPA_STEP_TURNED,        // the assumption would have turned the direction
+    HPA_STEP_FILLED,        // ratio after the assumption x pods
+    HPA_STEP_DIVIDED,       // value / target per replica
+};
+struct hpa_calculation {
+    enum hpa_step step;
+    double filled_ratio;
+    size_t multiplier; // pods or replicas that the ratio was multiplied with
+};
+
+#define HPA_KEPT_CALCULATIONS 4 // of a terse pass, for an explanation that is wanted later
+
 struct hpa_pass {
     const struct hpa_spec *spec;
     const struct hpa_observation *obs;
@@ -23,6 +40,7 @@ struct hpa_pass {
     struct hpa_tolerance tolerance;
     struct hpa_decision *out;
     struct gs_buf explanation;
+    struct hpa_calculation kept[HPA_KEPT_CALCULATIONS];
 };
 
 // --- numbers ---
@@ -46,7 +64,7 @@ struct hpa_entry {
 struct hpa_groups {
     struct hpa_entry *entries;
     size_t n_entries, cap_entries;
-    const struct hpa_pod **missing, **unready;
+    const struct hpa_pod **missing, **unready; // in one block
     size_t n_missing, n_unready, n_ignored, n_ready;
 };
 // A finished pod, whichever way, has nothing left to measure.
@@ -59,20 +77,6 @@ size_t hpa_groups_live(const struct hpa_groups *g);
 struct gs_error *hpa_ready_pods(const struct hpa_observation *obs, size_t *ret);
 
 // --- one metric ---
-// How a calculator came to its number, for the explanation.
-enum hpa_step {
-    HPA_STEP_WITHIN,        // inside the tolerance
-    HPA_STEP_RATIO,         // ratio x multiplier
-    HPA_STEP_FILLED_WITHIN, // inside after assuming values for pods without one
-    HPA_STEP_TURNED,        // the assumption would have turned the direction
-    HPA_STEP_FILLED,        // ratio after the assumption x pods
-    HPA_STEP_DIVIDED,       // value / target per replica
-};
-struct hpa_calculation {
-    enum hpa_step step;
-    double filled_ratio;
-    size_t multiplier; // pods or replicas that the ratio was multiplied with
-};
 // Errors are worded as kube-controller-manager's replica calculator words them.
 struct gs_error *hpa_replicas_plain(const struct hpa_pass *p, size_t metric,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc);
@@ -87,6 +91,7 @@ void hpa_replicas_per_replica(const struct hpa_pass *p, size_t metric, int64_t u
 // --- several metrics ---
 // Proposal and the description of the metric that won. False: nothing scales; conditions and
 // events are set. ret_name is borrowed from the decision's metric results.
+void hpa_explain_kept(struct hpa_pass *p); // what a terse pass left out
 bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char **ret_name);
 
 // --- history ---

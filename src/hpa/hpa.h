@@ -127,6 +127,9 @@ struct hpa_config {
     int64_t readiness_delay_ms;  // 30000
     bool scale_to_zero;          // gate HPAScaleToZero
     int release;                 // minor version; 0: the newest
+    // Texts for people (explanations, descriptions, messages of conditions) only of a decision that
+    // rescales: simulations make millions.
+    bool terse;
 };
 struct hpa_config hpa_config_default(void);
 // "1.29" or "29": that release's behaviour and gates, other settings untouched. GS_EINVAL: unknown.
@@ -190,6 +193,7 @@ struct hpa_decision {
     char *explanation;        // what held or limited it, in one line; "" when nothing did
     int64_t decided_ms;
     int release; // of the configuration
+    bool terse;
 };
 void hpa_decision_finish(struct hpa_decision *d);
 

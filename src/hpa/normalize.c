@@ -45,6 +45,8 @@ static void set_limited(struct hpa_pass *p, bool limited, enum limit why)
 
 static void explain_window(struct hpa_pass *p, int32_t held, const char *which, int64_t window_ms)
 {
+    if (p->cfg->terse && held == p->out->current)
+        return;
     hpa_explain(p, "held at %d: %s recommendation of the last %lld s", held, which,
                 (long long)(window_ms / 1000));
 }

@@ -36,8 +36,21 @@ static void load_samples(const struct hpa_metric_observation *obs, struct hpa_gr
             .request = -1,
         };
     }
-    if (!g->n_entries)
-        return;
+}
+
+// Whether the samples follow the pods' order, each once: then nothing has to be searched.
+static bool is_in_order(const struct hpa_observation *obs, const struct hpa_groups *g)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < obs->n_pods && next < g->n_entries; i++) {
+        const char *pod = obs->pods[i].name, *sample = g->entries[next].pod;
+        next += pod == sample || strcmp(pod, sample) == 0;
+    }
+    return next == g->n_entries;
+}
+
+static void sort_samples(struct hpa_groups *g)
+{
     qsort(g->entries, g->n_entries, sizeof(*g->entries), by_pod);
     size_t n = 1;
     for (size_t i = 1; i < g->n_entries; i++)
@@ -61,6 +74,18 @@ static struct hpa_entry *find_entry(const struct hpa_groups *g, const char *pod)
             low = mid + 1;
     }
     return NULL;
+}
+
+// The entry at *next, when it is the pod's.
+static struct hpa_entry *entry_at(const struct hpa_groups *g, size_t *next, const char *pod)
+{
+    if (*next == g->n_entries)
+        return NULL;
+    struct hpa_entry *e = &g->entries[*next];
+    if (e->pod != pod && strcmp(e->pod, pod) != 0)
+        return NULL;
+    ++*next;
+    return e;
 }
 
 // CPU only: a pod that starts burns CPU before it serves, and that must not scale anything.
@@ -94,12 +119,16 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
     bool cpu = is_cpu(&p->spec->metrics[metric]);
     memset(ret, 0, sizeof(*ret));
     load_samples(&obs->metrics[metric], ret);
-    size_t room = obs->n_pods ? obs->n_pods : 1;
-    ret->missing = gs_alloc_array(room, sizeof(*ret->missing));
-    ret->unready = gs_alloc_array(room, sizeof(*ret->unready));
+    bool in_order = is_in_order(obs, ret);
+    size_t room = obs->n_pods ? obs->n_pods : 1, next = 0;
+    if (!in_order)
+        sort_samples(ret);
+    ret->missing = gs_alloc_array(2 * room, sizeof(*ret->missing));
+    ret->unready = ret->missing + room;
     for (size_t i = 0; i < obs->n_pods; i++) {
         const struct hpa_pod *pod = &obs->pods[i];
-        struct hpa_entry *sample = find_entry(ret, pod->name);
+        struct hpa_entry *sample =
+            in_order ? entry_at(ret, &next, pod->name) : find_entry(ret, pod->name);
         if (sample && pod->requests_milli)
             sample->request = pod->requests_milli[metric];
         if (hpa_pod_is_over(p->cfg, pod)) {
@@ -124,7 +153,6 @@ void hpa_groups_finish(struct hpa_groups *g)
 {
     free(g->entries);
     free(g->missing);
-    free(g->unready);
     memset(g, 0, sizeof(*g));
 }
 

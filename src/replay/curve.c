@@ -9,13 +9,10 @@ void curve_add(struct curve *c, int64_t t_ms, double v)
     c->points[c->n++] = (struct curve_point){t_ms, v};
 }
 
-double curve_at(const struct curve *c, int64_t t_ms)
+// The first point behind t_ms.
+static size_t point_behind(const struct curve *c, int64_t t_ms)
 {
-    if (!c->n)
-        return 0;
-    if (c->repeat_ms > 0)
-        t_ms %= c->repeat_ms;
-    size_t low = 0, high = c->n; // the first point behind t_ms
+    size_t low = 0, high = c->n;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (c->points[mid].t_ms <= t_ms)
@@ -23,6 +20,25 @@ double curve_at(const struct curve *c, int64_t t_ms)
         else
             high = mid;
     }
+    return low;
+}
+
+int64_t curve_straight_until(const struct curve *c, int64_t t_ms)
+{
+    int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms;
+    size_t next = point_behind(c, within);
+    if (next < c->n)
+        return t_ms - within + c->points[next].t_ms;
+    return c->repeat_ms > 0 ? t_ms - within + c->repeat_ms : INT64_MAX;
+}
+
+double curve_at(const struct curve *c, int64_t t_ms)
+{
+    if (!c->n)
+        return 0;
+    if (c->repeat_ms > 0)
+        t_ms %= c->repeat_ms;
+    size_t low = point_behind(c, t_ms);
     if (low == 0 || low == c->n)
         return c->points[low ? c->n - 1 : 0].v;
     const struct curve_point *a = &c->points[low - 1], *b = &c->points[low];

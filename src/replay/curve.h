@@ -19,4 +19,6 @@ struct curve {
 
 void curve_add(struct curve *c, int64_t t_ms, double v);
 double curve_at(const struct curve *c, int64_t t_ms); // 0 without points
+// The time before which the value goes on along the line it is on; INT64_MAX: for ever.
+int64_t curve_straight_until(const struct curve *c, int64_t t_ms);
 void curve_finish(struct curve *c);

@@ -130,7 +130,7 @@ static char *reason_of(const struct hpa_decision *d)
 
 static void record(const struct world *w, const struct hpa_decision *d, struct replay_result *r)
 {
-    const struct world_past *now = &w->past[w->n_past - 1];
+    const struct world_past *now = world_now(w);
     gs_grow(&r->rows, &r->cap, r->n, sizeof(*r->rows));
     r->rows[r->n++] = (struct replay_row){
         .t_ms = w->t_ms,
@@ -179,7 +179,7 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
             pass(&w, history, &replicas, ret);
             next += s->sync_ms;
         }
-        world_step(&w);
+        world_run(&w, next < s->duration_ms ? next : s->duration_ms);
     }
     double seconds = (double)s->duration_ms / 1000;
     w.sum.mean_replicas = w.replica_seconds / seconds;

@@ -206,10 +206,17 @@ static const struct config_field top_fields[] = {
 };
 #undef AT
 
+static struct hpa_config terse_config(void)
+{
+    struct hpa_config c = hpa_config_default();
+    c.terse = true;
+    return c;
+}
+
 static struct draft defaults(void)
 {
     return (struct draft){.s = {.name = "",
-                                .controller = hpa_config_default(),
+                                .controller = terse_config(),
                                 .sync_ms = 15000,
                                 .duration_ms = 3600 * 1000,
                                 .replicas = 1,

@@ -156,16 +156,25 @@ size_t world_nodes(const struct world *w)
 
 // --- time ---
 
+static struct world_past *past_at(const struct world *w, int64_t second)
+{
+    return &w->past[(size_t)second % w->n_past];
+}
+
 static void remember(struct world *w, struct world_past p)
 {
-    gs_grow(&w->past, &w->past_cap, w->n_past, sizeof(*w->past));
-    w->past[w->n_past++] = p;
+    *past_at(w, w->t_ms / STEP_MS) = p;
+}
+
+const struct world_past *world_now(const struct world *w)
+{
+    return past_at(w, w->t_ms / STEP_MS);
 }
 
 const struct world_past *world_seen(const struct world *w)
 {
-    size_t ago = (size_t)(w->s->delay_ms / STEP_MS);
-    return &w->past[w->n_past - 1 > ago ? w->n_past - 1 - ago : 0];
+    int64_t now = w->t_ms / STEP_MS, ago = w->s->delay_ms / STEP_MS;
+    return past_at(w, now > ago ? now - ago : 0);
 }
 
 static double at_most(double v, double limit)
@@ -186,6 +195,15 @@ static struct world_past serve(struct world *w)
     return p;
 }
 
+static void note_replicas(struct world *w)
+{
+    int32_t n = (int32_t)w->n_pods;
+    if (n < w->sum.min_replicas)
+        w->sum.min_replicas = n;
+    if (n > w->sum.max_replicas)
+        w->sum.max_replicas = n;
+}
+
 static void add_up(struct world *w, const struct world_past *p)
 {
     struct replay_summary *s = &w->sum;
@@ -198,13 +216,10 @@ static void add_up(struct world *w, const struct world_past *p)
     s->pending_s += (double)pending;
     w->queue_seconds += p->queue;
     w->replica_seconds += (double)w->n_pods;
-    if ((int32_t)w->n_pods < s->min_replicas)
-        s->min_replicas = (int32_t)w->n_pods;
-    if ((int32_t)w->n_pods > s->max_replicas)
-        s->max_replicas = (int32_t)w->n_pods;
+    note_replicas(w);
 }
 
-void world_step(struct world *w)
+static void step(struct world *w)
 {
     w->t_ms += STEP_MS;
     start_pods(w);
@@ -217,9 +232,83 @@ void world_step(struct world *w)
     remember(w, p);
 }
 
+// --- many seconds at once, where nothing happens in them ---
+
+static bool nodes_rest(const struct world *w)
+{
+    if (!w->s->gpus_per_node)
+        return true;
+    bool can_go = nodes_there(w) > w->s->min_nodes;
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        const struct world_node *n = &w->nodes[i];
+        if (!n->gone && (n->ready_ms > w->t_ms || (can_go && !n->used)))
+            return false;
+    }
+    return true;
+}
+
+// Seconds, at most up to `until`, in which no pod changes and everything is served at once along a
+// straight line of the load, on one side of the level.
+static int64_t quiet_seconds(const struct world *w, int64_t until_ms)
+{
+    int64_t end = curve_straight_until(&w->s->load, w->t_ms) - 1;
+    if (w->queue > 0 || !nodes_rest(w))
+        return 0;
+    for (size_t i = 0; i < w->n_pods; i++) {
+        const struct world_pod *p = &w->pods[i];
+        if (p->started_ms == INT64_MAX)
+            return 0;
+        if (p->ready_ms > w->t_ms && p->ready_ms - 1 < end)
+            end = p->ready_ms - 1;
+    }
+    int64_t n = ((end < until_ms ? end : until_ms) - w->t_ms) / STEP_MS;
+    if (n < 2)
+        return 0;
+    double can = world_ready(w) * w->s->capacity, level = can * w->s->level / 100;
+    double first = curve_at(&w->s->load, w->t_ms + STEP_MS);
+    double last = curve_at(&w->s->load, w->t_ms + n * STEP_MS);
+    bool served = first <= can && last <= can && can > 0;
+    return served && (first > level) == (last > level) ? n : 0;
+}
+
+static void skip(struct world *w, int64_t n)
+{
+    double can = world_ready(w) * w->s->capacity, gpus = (double)w->s->gpus_per_replica;
+    double first = curve_at(&w->s->load, w->t_ms + STEP_MS);
+    int64_t from = n > (int64_t)w->n_past ? n - (int64_t)w->n_past : 0, start_ms = w->t_ms;
+    struct world_past p = {.ready = world_ready(w)};
+    for (int64_t i = from + 1; i <= n; i++) {
+        w->t_ms = start_ms + i * STEP_MS;
+        p.load = curve_at(&w->s->load, w->t_ms);
+        p.utilization = 100 * p.load / can;
+        remember(w, p);
+    }
+    double work = (first + p.load) / 2 * (double)n;
+    struct replay_summary *s = &w->sum;
+    s->offered += work;
+    s->served += work;
+    s->gpu_hours += world_running(w) * gpus * (double)n / 3600;
+    s->node_gpu_hours += (double)(nodes_there(w) * w->s->gpus_per_node) * (double)n / 3600;
+    s->over_level_s += p.utilization > w->s->level ? (double)n : 0;
+    w->replica_seconds += (double)w->n_pods * (double)n;
+    note_replicas(w);
+}
+
+void world_run(struct world *w, int64_t until_ms)
+{
+    while (w->t_ms < until_ms) {
+        int64_t n = quiet_seconds(w, until_ms);
+        if (n)
+            skip(w, n);
+        else
+            step(w);
+    }
+}
+
 void world_start(struct world *w, const struct replay_scenario *s)
 {
-    *w = (struct world){.s = s};
+    *w = (struct world){.s = s, .n_past = (size_t)(s->delay_ms / STEP_MS) + 1};
+    w->past = gs_alloc_array(w->n_past, sizeof(*w->past));
     w->sum.min_replicas = INT32_MAX;
     for (size_t i = 0; s->gpus_per_node && i < s->min_nodes; i++)
         add_node(w, 0);

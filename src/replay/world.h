@@ -31,19 +31,21 @@ struct world {
     struct world_node *nodes;
     size_t n_nodes, nodes_cap;
     size_t next_name;
-    double queue;            // work that waits, in units of load * seconds
-    struct world_past *past; // by second
-    size_t n_past, past_cap;
+    double queue; // work that waits, in units of load * seconds
+    struct world_past
+        *past; // of the last seconds, by second modulo n_past: as far as is looked back
+    size_t n_past;
     struct replay_summary sum;
     double replica_seconds, queue_seconds;
 };
 
 void world_start(struct world *w, const struct replay_scenario *s);
 void world_scale(struct world *w, int32_t replicas); // the workload's controller acts at once
-void world_step(struct world *w);                    // a second passes
+void world_run(struct world *w, int64_t until_ms);   // in steps of a second
 int32_t world_ready(const struct world *w);
 int32_t world_running(const struct world *w);
 size_t world_nodes(const struct world *w); // ready ones
+const struct world_past *world_now(const struct world *w);
 // What the controller sees now.
 const struct world_past *world_seen(const struct world *w);
 void world_finish(struct world *w);

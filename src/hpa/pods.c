@@ -17,10 +17,18 @@ static int by_pod(const void *a, const void *b)
     return c ? c : (x->order < y->order) - (x->order > y->order);
 }
 
+// One block: every sample and every pod can become an entry, and every pod be in a list.
+static void make_room(size_t n_samples, size_t n_pods, struct hpa_groups *g)
+{
+    g->cap_entries = n_samples + n_pods + 1;
+    size_t in_bytes = g->cap_entries * sizeof(*g->entries);
+    g->entries = gs_realloc_array(NULL, in_bytes + 2 * n_pods * sizeof(*g->missing), 1);
+    g->missing = (void *)((char *)g->entries + in_bytes);
+    g->unready = g->missing + n_pods;
+}
+
 static void load_samples(const struct hpa_metric_observation *obs, struct hpa_groups *g)
 {
-    g->cap_entries = obs->n_samples ? obs->n_samples : 1;
-    g->entries = gs_alloc_array(g->cap_entries, sizeof(*g->entries));
     for (size_t i = 0; i < obs->n_samples; i++) {
         const struct hpa_sample *s = &obs->samples[i];
         if (!s->pod)
@@ -118,13 +126,12 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
     const struct hpa_observation *obs = p->obs;
     bool cpu = is_cpu(&p->spec->metrics[metric]);
     memset(ret, 0, sizeof(*ret));
+    make_room(obs->metrics[metric].n_samples, obs->n_pods, ret);
     load_samples(&obs->metrics[metric], ret);
     bool in_order = is_in_order(obs, ret);
-    size_t room = obs->n_pods ? obs->n_pods : 1, next = 0;
+    size_t next = 0;
     if (!in_order)
         sort_samples(ret);
-    ret->missing = gs_alloc_array(2 * room, sizeof(*ret->missing));
-    ret->unready = ret->missing + room;
     for (size_t i = 0; i < obs->n_pods; i++) {
         const struct hpa_pod *pod = &obs->pods[i];
         struct hpa_entry *sample =
@@ -152,13 +159,11 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
 void hpa_groups_finish(struct hpa_groups *g)
 {
     free(g->entries);
-    free(g->missing);
     memset(g, 0, sizeof(*g));
 }
 
 void hpa_groups_add(struct hpa_groups *g, const char *pod, int64_t value, int64_t request)
 {
-    gs_grow(&g->entries, &g->cap_entries, g->n_entries, sizeof(*g->entries));
     g->entries[g->n_entries++] = (struct hpa_entry){.pod = pod, .value = value, .request = request};
 }
 

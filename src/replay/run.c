@@ -6,10 +6,12 @@
 
 #define T0_MS INT64_C(1700000000000) // decisions want times since 1970
 
-// What the controller observes in a pass.
+// What the controller observes in a pass. The memory is kept from pass to pass.
 struct view {
+    size_t room; // pods that fit
     struct hpa_pod *pods;
-    int64_t *requests; // of pod i and metric m
+    int64_t *requests;           // of pod i and metric m
+    struct hpa_sample **samples; // of each metric
     struct hpa_metric_observation *metrics;
     struct hpa_observation obs;
 };
@@ -22,8 +24,6 @@ static int64_t milli(double v)
 static void view_pods(const struct world *w, struct view *v)
 {
     size_t m = w->s->spec.n_metrics;
-    v->pods = gs_alloc_array(w->n_pods + 1, sizeof(*v->pods));
-    v->requests = gs_alloc_array(w->n_pods * m + 1, sizeof(*v->requests));
     for (size_t i = 0; i < w->n_pods; i++) {
         const struct world_pod *p = &w->pods[i];
         bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
@@ -77,7 +77,7 @@ static void view_metric(const struct world *w, size_t i, struct view *v)
     const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
     const struct replay_metric *m = &w->s->metrics[i];
     bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
-    struct hpa_sample *samples = gs_alloc_array(w->n_pods + 1, sizeof(*samples));
+    struct hpa_sample *samples = v->samples[i];
     double value = value_of(w, m, of_pods);
     size_t n = 0;
     // A resource's use in percent of a request of 1.
@@ -94,24 +94,42 @@ static void view_metric(const struct world *w, size_t i, struct view *v)
         v->metrics[i].error = "no metrics returned from the simulated metrics API";
 }
 
-static void view_make(const struct world *w, int32_t replicas, struct view *v)
+static void view_reserve(const struct world *w, struct view *v)
 {
     size_t n = w->s->spec.n_metrics;
-    *v = (struct view){.obs = {.scale_found = true,
-                               .spec_replicas = replicas,
-                               .status_replicas = (int32_t)w->n_pods,
-                               .selector = "app=replay"}};
-    v->metrics = gs_alloc_array(n + 1, sizeof(*v->metrics));
-    view_pods(w, v);
+    if (w->n_pods < v->room)
+        return;
+    v->room = 2 * w->n_pods + 16;
+    v->pods = gs_realloc_array(v->pods, v->room, sizeof(*v->pods));
+    v->requests = gs_realloc_array(v->requests, v->room * n + 1, sizeof(*v->requests));
     for (size_t i = 0; i < n; i++)
+        v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
+}
+
+static void view_make(const struct world *w, int32_t replicas, struct view *v)
+{
+    v->obs = (struct hpa_observation){.scale_found = true,
+                                      .spec_replicas = replicas,
+                                      .status_replicas = (int32_t)w->n_pods,
+                                      .selector = "app=replay",
+                                      .metrics = v->metrics};
+    view_reserve(w, v);
+    view_pods(w, v);
+    for (size_t i = 0; i < w->s->spec.n_metrics; i++)
         view_metric(w, i, v);
-    v->obs.metrics = v->metrics;
+}
+
+static void view_start(size_t n_metrics, struct view *v)
+{
+    *v = (struct view){.samples = gs_alloc_array(n_metrics + 1, sizeof(*v->samples)),
+                       .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics))};
 }
 
 static void view_finish(struct view *v, size_t n_metrics)
 {
     for (size_t i = 0; i < n_metrics; i++)
-        free((void *)v->metrics[i].samples);
+        free(v->samples[i]);
+    free(v->samples);
     free(v->metrics);
     free(v->pods);
     free(v->requests);
@@ -145,14 +163,13 @@ static void record(const struct world *w, const struct hpa_decision *d, struct r
     };
 }
 
-static void pass(struct world *w, struct hpa_history *history, int32_t *replicas,
+static void pass(struct world *w, struct hpa_history *history, struct view *v, int32_t *replicas,
                  struct replay_result *r)
 {
     const struct replay_scenario *s = w->s;
-    struct view v;
     struct hpa_decision d;
-    view_make(w, *replicas, &v);
-    hpa_decide(&s->spec, &v.obs, &s->controller, history, T0_MS + w->t_ms, &d);
+    view_make(w, *replicas, v);
+    hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
     record(w, &d, r);
     w->sum.passes++;
     if (d.rescale) {
@@ -163,7 +180,6 @@ static void pass(struct world *w, struct hpa_history *history, int32_t *replicas
         world_scale(w, d.desired);
     }
     hpa_decision_finish(&d);
-    view_finish(&v, s->spec.n_metrics);
 }
 
 void replay_run(const struct replay_scenario *s, struct replay_result *ret)
@@ -172,11 +188,13 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
     struct hpa_history *history = hpa_history_new();
     int32_t replicas = s->replicas;
     *ret = (struct replay_result){0};
+    struct view v;
     world_start(&w, s);
+    view_start(s->spec.n_metrics, &v);
     int64_t next = 0;
     while (w.t_ms < s->duration_ms) {
         if (w.t_ms >= next) {
-            pass(&w, history, &replicas, ret);
+            pass(&w, history, &v, &replicas, ret);
             next += s->sync_ms;
         }
         world_run(&w, next < s->duration_ms ? next : s->duration_ms);
@@ -187,6 +205,7 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
     w.sum.price = s->price * (s->gpus_per_node ? w.sum.node_gpu_hours : w.sum.gpu_hours);
     ret->summary = w.sum;
     world_finish(&w);
+    view_finish(&v, s->spec.n_metrics);
     hpa_history_free(history);
 }
 

@@ -249,14 +249,11 @@ static struct gs_error *start_daemon(struct http_server *s, const struct http_se
         (struct MHD_OptionItem){MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escapes, NULL};
     if (s->tls) {
         flags |= MHD_USE_TLS;
-        void *key = (void *)(uintptr_t)copy_text(&s->arena, cfg->key_pem);
-        void *cert = (void *)(uintptr_t)copy_text(&s->arena, cfg->cert_pem);
         void *priorities = (void *)(uintptr_t)TLS_PRIORITIES;
-        options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, key};
-        options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, cert};
+        // Not the options for one certificate: with them the callback is never asked.
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
-        options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK,
-                                               (intptr_t)server_pick_certificate, NULL};
+        options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
+                                               (void *)(uintptr_t)server_pick_certificate};
         if (s->client_ca_pem)
             options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
                                                    (void *)(uintptr_t)s->client_ca_pem};

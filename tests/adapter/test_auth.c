@@ -21,6 +21,7 @@ struct fixture {
     char *last_spec; // of the last access review
     struct gs_error *ready_error;
     int map_status;
+    const struct tls_pair *trust; // of clients; NULL: server_ca
 };
 
 // --- the cluster ---
@@ -179,7 +180,7 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
         assert_ok(tls_make_leaf(ca, &want, &leaf));
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->server));
     const struct http_client_config cfg = {.base_url = url,
-                                           .ca_pem = server_ca.cert_pem,
+                                           .ca_pem = (f->trust ? f->trust : &server_ca)->cert_pem,
                                            .cert_pem = leaf.cert_pem,
                                            .key_pem = leaf.key_pem};
     struct http_client *c = NULL;
@@ -284,6 +285,29 @@ static void test_no_config_map(void **state)
     stop(&f);
 }
 
+// A new serving certificate is shown to new connections; a wrong one changes nothing.
+static void test_serving_certificate(void **state)
+{
+    static const char *const addresses[] = {"127.0.0.1"};
+    struct fixture f = {0};
+    struct tls_pair leaf = {0};
+    const struct tls_leaf want = {
+        .common_name = "x", .ip_addresses = addresses, .n_ip_addresses = 1, .server = 1, .days = 1};
+    start(&f);
+    for (int i = 0; i < 8; i++) {
+        f.trust = i % 2 ? &user_ca : &foreign_ca;
+        assert_ok(tls_make_leaf(f.trust, &want, &leaf));
+        assert_ok(http_server_set_certificate(f.server, leaf.cert_pem, leaf.key_pem));
+        assert_error(http_server_set_certificate(f.server, leaf.cert_pem, server_ca.key_pem),
+                     GS_EINVAL, "certificate");
+        assert_error(http_server_set_certificate(f.server, "x", "y"), GS_EINVAL, "certificate");
+        assert_int_equal(ask(&f, NULL, NULL, "/healthz", NULL, NULL), 200);
+        tls_pair_finish(&leaf);
+        leaf = (struct tls_pair){0};
+    }
+    stop(&f);
+}
+
 static int make_cas(void **state)
 {
     assert_ok(tls_make_ca("server", 1, &server_ca));
@@ -305,9 +329,8 @@ static int drop_cas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_front_proxy),
-        cmocka_unit_test(test_certificates_and_tokens),
-        cmocka_unit_test(test_open_paths),
+        cmocka_unit_test(test_front_proxy),   cmocka_unit_test(test_certificates_and_tokens),
+        cmocka_unit_test(test_open_paths),    cmocka_unit_test(test_serving_certificate),
         cmocka_unit_test(test_no_config_map),
     };
     return cmocka_run_group_tests(tests, make_cas, drop_cas);

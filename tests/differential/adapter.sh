@@ -92,6 +92,15 @@ compare() {
 
 compare "sample configuration" "$here/sample.yaml"
 "$program" defaults >"$dir/defaults.yaml"
+for pod in web-0 web-1; do
+    kubectl patch pod -n ml $pod --subresource=status --type=merge -p '{"status":{"phase":"Running"}}' >"$dir/patch.log"
+done
+kubectl apply -f - >"$dir/node.log" <<'EOF'
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-node-1}
+EOF
+compare "resource metrics" "$here/resource.yaml"
 compare "default rules of the chart" "$dir/defaults.yaml"
 guides=$source/../shared/walkthroughs
 if [ -d "$guides" ]; then

@@ -346,7 +346,7 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
         if (kube_name(item) && u->n < MAX_OBJECTS)
             u->objects[u->n++] = item;
     if (u->one && !u->n) {
-        not_found(u, u->pods ? "pods" : "nodes");
+        not_found(u, u->pods ? "pods" : "node");
         api_call_end(c);
         return;
     }

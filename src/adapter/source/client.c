@@ -137,27 +137,30 @@ static void note(struct source *s, const struct fetch *f, const struct gs_error 
     s->stats.last_error = s->last_error;
 }
 
+// What libcurl reports as input or output trouble is a peer that cannot be reached. Its texts read
+// "GET URL: reason", and the URL is named here.
 static struct gs_error *answer_error(const struct source *s, struct gs_error *err)
 {
     enum gs_code code = gs_error_code(err);
-    // What libcurl reports as input or output trouble is a peer that cannot be reached.
-    if (code == GS_EIO || code == GS_ENOTFOUND) {
-        struct gs_error *mapped =
-            gs_error_new(GS_EUNAVAIL, "%s: %s", s->name, gs_error_message(err));
-        gs_error_free(err);
-        return mapped;
-    }
-    return gs_error_wrap(err, "%s", s->name);
+    const char *text = gs_error_message(err);
+    const char *reason =
+        gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
+    struct gs_error *told =
+        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s", s->name,
+                     reason ? reason + 2 : text);
+    gs_error_free(err);
+    return told;
 }
 
 static void finish_series(struct fetch *f, const struct http_answer *a, struct gs_error *err)
 {
     struct source *s = f->source;
     struct source_shapes *shapes = NULL;
-    if (!err)
+    if (!err) {
         err = source_read_series(a->status, a->body, &shapes);
-    if (err)
-        err = gs_error_wrap(err, "%s", s->name);
+        if (err)
+            err = gs_error_wrap(err, "%s", s->name);
+    }
     note(s, f, err);
     struct source_op *op = TAILQ_FIRST(&f->ops);
     TAILQ_REMOVE(&s->fetches, f, all);

@@ -334,13 +334,71 @@ static void test_random_scrapes(void **state)
     stop(&w);
 }
 
+static double value_of(struct world *w, const char *name, int64_t t)
+{
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), gs_slice_of(name)},
+                                           {GS_SLICE("instance"), GS_SLICE("a:1")},
+                                           {GS_SLICE("job"), GS_SLICE("j")}};
+    tsdb_ref ref;
+    double v = -1;
+    assert_ok(tsdb_series_get(w->db, labels, 3, &ref));
+    tsdb_latest(w->db, &ref, 1, t, t - 300000, &v, NULL);
+    return v;
+}
+
+// All of a target or nothing; whether it is up is told in any case.
+static void test_the_stores_series_limit(void **state)
+{
+    struct world w = {.db = tsdb_new(&(struct tsdb_config){.max_series = 8}), .cfg = plain};
+    open_target(&w);
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a 1\nb 1\nc 1\nd 1\n"), NULL, 1000, 0.1),
+                 GS_ELIMIT, "series limit of the store exceeded");
+    assert_true(value_of(&w, "up", 1000) == 0);
+    assert_true(value_of(&w, "scrape_samples_scraped", 1000) == 4);
+    expect(&w, 1000, "");
+    text(&w, 2000, "a 1\nb 1\n");
+    assert_true(value_of(&w, "up", 2000) == 1);
+    expect(&w, 2000, "__name__=a,instance=a:1,job=j, 1\n__name__=b,instance=a:1,job=j, 1\n");
+    stop(&w);
+}
+
+static void count_family(void *arg, const struct metrics_metadata *m)
+{
+    (*(size_t *)arg)++;
+    assert_false(gs_slice_eq_str(m->family, "gone"));
+}
+
+static void test_metadata_of_gone_families_is_dropped(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    int64_t t = 1000;
+    for (int i = 0; i < 15; i++)
+        text(&w, t += 1000, "# TYPE gone gauge\ngone 1\n# HELP b x\n# TYPE b gauge\nb 1\n");
+    for (int i = 0; i < 5; i++)
+        text(&w, t += 1000, "# HELP b x\n# TYPE b gauge\nb 1\n");
+    assert_int_equal(scrape_metadata_len(scrape_ingest_metadata(w.in)), 2);
+    for (int i = 0; i < 7; i++)
+        text(&w, t += 1000, "# HELP b x\n# TYPE b gauge\nb 1\n");
+    size_t n = 0;
+    scrape_metadata_each(scrape_ingest_metadata(w.in), count_family, &n);
+    assert_int_equal(n, 1);
+    stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series_come_and_go),     cmocka_unit_test(test_failures_end_all),
-        cmocka_unit_test(test_conflicting_labels),     cmocka_unit_test(test_own_timestamps),
-        cmocka_unit_test(test_duplicates_are_counted), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_metric_relabelling),     cmocka_unit_test(test_metadata_is_kept),
+        cmocka_unit_test(test_series_come_and_go),
+        cmocka_unit_test(test_failures_end_all),
+        cmocka_unit_test(test_conflicting_labels),
+        cmocka_unit_test(test_own_timestamps),
+        cmocka_unit_test(test_duplicates_are_counted),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_the_stores_series_limit),
+        cmocka_unit_test(test_metadata_of_gone_families_is_dropped),
+        cmocka_unit_test(test_metric_relabelling),
+        cmocka_unit_test(test_metadata_is_kept),
         cmocka_unit_test(test_random_scrapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

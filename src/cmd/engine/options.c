@@ -162,7 +162,7 @@ const struct gs_opt engine_option_rows[] = {
      .min = 1,
      .max = INT32_MAX,
      .group = "Storage",
-     .help = "Series at a time; further ones are refused and counted."},
+     .help = "Series at a time; a target that needs more is down."},
 
     {.name = "storage.remote.flush-deadline",
      .arg = "DURATION",

@@ -8,10 +8,12 @@
 #include "engine/scrape/sample_labels.h"
 #include "metrics/hash.h"
 
-#define MAX_SAMPLES  ((size_t)2000000) // of one scrape
-#define MAX_LINE     ((size_t)1 << 20)
-#define MAX_LABELS   ((size_t)1024)
-#define MAX_AHEAD_MS INT64_C(600000) // of a sample's own timestamp, as in Prometheus
+#define MAX_SAMPLES ((size_t)2000000) // of one scrape
+#define MAX_LINE    ((size_t)1 << 20)
+#define MAX_LABELS  ((size_t)1024)
+// Scrapes for which the metadata of a gone family stays, as in Prometheus.
+#define KEEP_METADATA 10
+#define MAX_AHEAD_MS  INT64_C(600000) // of a sample's own timestamp, as in Prometheus
 
 enum kind {
     LINE_NEW,     // to be resolved
@@ -59,6 +61,8 @@ struct scrape_ingest {
     struct scrape_metadata *metadata;
     struct lines metadata_lines; // hashes of the # lines, in their order
     size_t metadata_at;
+    unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
+    bool metadata_changed, metadata_sweeping;
     struct lines lines; // of the last good scrape
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
@@ -79,7 +83,7 @@ struct pass {
     struct timed_sample *timed;
     size_t n_timed, timed_cap;
     size_t scraped, post, added, put;
-    bool limit;
+    bool limit, full; // the job's limit of samples, the store's of series
 };
 
 static void push_line(struct lines *l, struct line item)
@@ -102,11 +106,32 @@ static void on_metadata(void *arg, const struct metrics_metadata *m)
     size_t i = in->metadata_at++;
     if (i < in->metadata_lines.n && in->metadata_lines.items[i].hash == hash)
         return;
+    in->metadata_changed = true;
     scrape_metadata_set(in->metadata, m);
     if (i < in->metadata_lines.n)
         in->metadata_lines.items[i].hash = hash;
     else
         push_line(&in->metadata_lines, (struct line){.hash = hash});
+}
+
+// After a change all lines are read anew once, and the families that they do not name are dropped.
+static void metadata_scraped(struct scrape_ingest *in)
+{
+    bool changed = in->metadata_changed || in->metadata_at < in->metadata_lines.n;
+    in->metadata_changed = false;
+    in->metadata_lines.n = in->metadata_at;
+    if (in->metadata_sweeping) {
+        in->metadata_sweeping = false;
+        scrape_metadata_sweep(in->metadata);
+        return;
+    }
+    if (changed && !in->metadata_sweep_in)
+        in->metadata_sweep_in = KEEP_METADATA;
+    if (in->metadata_sweep_in && --in->metadata_sweep_in == 0) {
+        in->metadata_sweeping = true;
+        in->metadata_lines.n = 0;
+        scrape_metadata_begin_sweep(in->metadata);
+    }
 }
 
 // --- life ---
@@ -216,7 +241,7 @@ static bool over_limit(const struct pass *p)
     return p->in->cfg->sample_limit && p->post >= p->in->cfg->sample_limit;
 }
 
-// Labels, relabelling, the store. When the store is at its series limit the line stays new.
+// Labels, relabelling, the store.
 static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bool timed,
                                 struct line *k)
 {
@@ -241,6 +266,7 @@ static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bo
         return err;
     if (!err)
         k->kind = timed ? LINE_TIMED : LINE_SLOT;
+    p->full = p->full || err;
     gs_error_free(err);
     return NULL;
 }
@@ -343,6 +369,10 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
     }
     if (p->limit)
         return gs_error_new(GS_ELIMIT, "sample limit exceeded");
+    // Half of a target's series would look like all of them.
+    if (p->full)
+        return gs_error_new(GS_ELIMIT, "series limit of the store exceeded");
+    metadata_scraped(in);
     return NULL;
 }
 
@@ -447,6 +477,8 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     if (err)
         return err;
     struct pass p = {.in = in, .t_ms = t_ms};
+    if (!in->reports_known) // before the target's series take the last room
+        find_reports(in);
     err = scrape(&p, body, content_type);
     in->counts.scraped = p.scraped;
     in->counts.post_relabeling = p.post;

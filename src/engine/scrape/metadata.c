@@ -10,10 +10,12 @@ struct family {
     const char *type_name; // static
     enum metrics_type type;
     char *help, *unit;
+    uint64_t sweep; // in which it was set last
 };
 
 struct scrape_metadata {
     struct gs_hmap *families; // name -> struct family
+    uint64_t sweep;
 };
 
 static void family_free(void *p)
@@ -62,6 +64,7 @@ void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadat
         f->type_name = "unknown";
         gs_hmap_put(m->families, part->family, f);
     }
+    f->sweep = m->sweep;
     if (part->type_name) {
         f->type_name = part->type_name;
         f->type = part->type;
@@ -74,6 +77,30 @@ void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadat
         free(f->unit);
         f->unit = gs_slice_dup(part->unit);
     }
+}
+
+void scrape_metadata_begin_sweep(struct scrape_metadata *m)
+{
+    m->sweep++;
+}
+
+void scrape_metadata_sweep(struct scrape_metadata *m)
+{
+    size_t pos = 0, n = 0, cap = 0;
+    struct gs_slice name;
+    void *value;
+    char **gone = NULL; // the map may not change while it is walked
+    while (gs_hmap_next(m->families, &pos, &name, &value)) {
+        if (((const struct family *)value)->sweep == m->sweep)
+            continue;
+        gs_grow(&gone, &cap, n, sizeof(*gone));
+        gone[n++] = gs_slice_dup(name);
+    }
+    for (size_t i = 0; i < n; i++) {
+        family_free(gs_hmap_remove_str(m->families, gone[i]));
+        free(gone[i]);
+    }
+    free(gone);
 }
 
 void scrape_metadata_each(const struct scrape_metadata *m,

@@ -94,7 +94,7 @@ const struct config_field config_http_fields[] = {
     {"bearer_token", FIELD_READ, 0, read_bearer_token},
     {"bearer_token_file", FIELD_READ, 0, read_bearer_token_file},
     {"tls_config", FIELD_READ, 0, read_tls},
-    {"proxy_url", FIELD_TEXT, AT(proxy_url), NULL},
+    {"proxy_url", FIELD_URL, AT(proxy_url), NULL},
     {"follow_redirects", FIELD_BOOL, AT(follow_redirects), NULL},
     {"enable_http2", FIELD_BOOL, AT(enable_http2), NULL},
     {"oauth2", FIELD_IGNORED, 0, NULL},

@@ -27,7 +27,8 @@ static char *place_of(const struct config_reader *r, const json_t *value)
     struct gs_yaml_mark m = {0, 0};
     if (r->marks && value)
         m = gs_yaml_mark_of(r->marks, value);
-    return m.line ? gs_format("%s:%d:%d", r->name, r->first_line + m.line, m.column) : gs_strdup(r->name);
+    return m.line ? gs_format("%s:%d:%d", r->name, r->first_line + m.line, m.column)
+                  : gs_strdup(r->name);
 }
 
 void config_fail(struct config_reader *r, const json_t *value, const char *fmt, ...)
@@ -80,12 +81,12 @@ static bool read_bool(struct config_reader *r, const json_t *value)
 int64_t config_ms(struct config_reader *r, const json_t *value)
 {
     const char *text = config_text(r, value);
-    int64_t ns = 0;
-    struct gs_error *err = gs_parse_duration(gs_slice_of(text), &ns);
-    if (err)
+    int64_t ms = 0;
+    if (!*text)
+        config_fail(r, value, "empty duration string");
+    else if (!engine_duration(text, &ms))
         config_fail(r, value, "not a valid duration string: \"%s\"", text);
-    gs_error_free(err);
-    return ns / GS_NS_PER_MS;
+    return ms;
 }
 
 static size_t read_count(struct config_reader *r, const json_t *value)
@@ -130,7 +131,7 @@ static size_t read_bytes(struct config_reader *r, const json_t *value)
     return 0;
 }
 
-static void ignore(struct config_reader *r, const char *key, const json_t *value, const char *what)
+void config_ignore(struct config_reader *r, const char *key, const json_t *value, const char *what)
 {
     GS_AUTO_FREE char *place = place_of(r, value);
     gs_grow(&r->ignored, &r->ignored_cap, r->n_ignored, sizeof(*r->ignored));
@@ -179,7 +180,11 @@ static void read_field(struct config_reader *r, const struct config_field *f, co
         f->read(r, value, at);
         break;
     case FIELD_IGNORED:
-        ignore(r, f->name, value, what);
+        config_ignore(r, f->name, value, what);
+        break;
+    case FIELD_URL:
+        *(const char **)at = config_text(r, value);
+        config_check_url(r, value, *(const char **)at);
         break;
     case FIELD_UNUSED:
         break;
@@ -280,6 +285,8 @@ void config_labels(struct config_reader *r, const json_t *map, const struct metr
     struct metrics_label *labels = config_alloc(r, json_object_size(map) * sizeof(*labels));
     json_object_foreach ((json_t *)map, key, value) {
         const char *text = config_text(r, value);
+        if (!*key)
+            config_fail(r, value, "\"\" is not a valid label name");
         labels[n++] =
             (struct metrics_label){gs_slice_of(config_format(r, "%s", key)), gs_slice_of(text)};
     }

@@ -26,6 +26,7 @@ struct config_reader {
 enum field_type {
     FIELD_TEXT,    // const char *
     FIELD_PATH,    // const char *, made absolute by the configuration's folder
+    FIELD_URL,     // const char *, checked
     FIELD_BOOL,    // bool
     FIELD_MS,      // int64_t milliseconds, of a duration
     FIELD_COUNT,   // size_t
@@ -58,6 +59,7 @@ void config_texts(struct config_reader *r, const json_t *list, const char *const
 // A mapping of texts as labels, sorted by name.
 void config_labels(struct config_reader *r, const json_t *map, const struct metrics_label **ret,
                    size_t *ret_n);
+void config_check_url(struct config_reader *r, const json_t *value, const char *url);
 int64_t config_ms(struct config_reader *r, const json_t *value);
 const char *config_path(struct config_reader *r, const char *path);
 void *config_alloc(struct config_reader *r, size_t size);
@@ -78,6 +80,12 @@ void config_read_file_sd(struct config_reader *r, const json_t *item, void *file
 void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void *kubernetes_sd);
 void config_read_scrape(struct config_reader *r, const json_t *item, void *scrape);
 void config_read_alertmanager(struct config_reader *r, const json_t *item, void *alertmanager);
+// Sections that are not acted on: what is wrong with them is told nevertheless.
+void config_check_remote_read(struct config_reader *r, const json_t *list, void *out);
+void config_check_storage(struct config_reader *r, const json_t *value, void *out);
+void config_check_tracing(struct config_reader *r, const json_t *value, void *out);
+// One line of `ignored`.
+void config_ignore(struct config_reader *r, const char *key, const json_t *value, const char *what);
 void config_read_remote_write(struct config_reader *r, const json_t *item, void *remote_write);
 
 // Discovery of other kinds: known, not there.

@@ -47,8 +47,6 @@ static void check_scrape(struct config_reader *r, const json_t *item,
 {
     if (!c->job_name || !*c->job_name)
         config_fail(r, item, "job_name is empty");
-    else if (!gs_streq(c->scheme, "http") && !gs_streq(c->scheme, "https"))
-        config_fail(r, item, "scheme must be http or https, not \"%s\"", c->scheme);
     else if (c->timeout_ms > c->interval_ms && c->interval_ms)
         config_fail(r, item,
                     "scrape timeout greater than scrape interval for scrape config with job "
@@ -152,6 +150,8 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
         {0},
     };
     struct engine_alertmanager_config *c = out;
+    if (json_is_null(item))
+        config_fail(r, item, "empty or null Alertmanager config");
     c->scheme = "http";
     c->path_prefix = "";
     c->timeout_ms = 10000;
@@ -219,7 +219,7 @@ static void read_queue(struct config_reader *r, const json_t *value, void *out)
 void config_read_remote_write(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
-        {"url", FIELD_TEXT, AT(url), NULL},
+        {"url", FIELD_URL, AT(url), NULL},
         {"name", FIELD_TEXT, AT(name), NULL},
         {"remote_timeout", FIELD_MS, AT(timeout_ms), NULL},
         {"headers", FIELD_READ, 0, read_headers},

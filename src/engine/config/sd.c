@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "codec/utf8.h"
+#include "kube/selector.h"
 #include <strings.h>
 
 // --- static and file ---
@@ -42,8 +43,11 @@ static void read_files(struct config_reader *r, const json_t *value, void *out)
     config_texts(r, value, &f->files, &f->n_files);
     const char **files = (const char **)f->files;
     for (size_t i = 0; i < f->n_files && !r->err; i++) {
-        if (!gs_ends(files[i], ".json") && !gs_ends(files[i], ".yml") &&
-            !gs_ends(files[i], ".yaml"))
+        // A star only in the name, as in Prometheus.
+        const char *star = strchr(files[i], '*');
+        if ((!gs_ends(files[i], ".json") && !gs_ends(files[i], ".yml") &&
+             !gs_ends(files[i], ".yaml")) ||
+            (star && (strchr(star, '/') || strchr(star + 1, '*'))))
             config_fail(r, json_array_get(value, i),
                         "path name \"%s\" is not valid for file discovery", files[i]);
         files[i] = config_path(r, files[i]);
@@ -134,6 +138,20 @@ static bool takes_selector(enum engine_sd_role role, enum engine_sd_role of)
     return role == of || (endpoints && (of == SD_POD || of == SD_SERVICE));
 }
 
+static void check_selector(struct config_reader *r, const json_t *at, const struct selector *s)
+{
+    struct kube_selector parsed = {0};
+    struct gs_error *err = kube_selector_parse(s->label, &parsed);
+    kube_selector_finish(&parsed);
+    if (!err) {
+        err = kube_field_selector_parse(s->field, &parsed);
+        kube_selector_finish(&parsed);
+    }
+    if (err)
+        config_fail(r, at, "selector: %s", gs_error_message(err));
+    gs_error_free(err);
+}
+
 static void take_selectors(struct config_reader *r, const json_t *list,
                            struct engine_kubernetes_sd *k)
 {
@@ -150,6 +168,8 @@ static void take_selectors(struct config_reader *r, const json_t *list,
                         takes_selector(k->role, SD_POD) && k->role != SD_POD ? "pod, service, "
                                                                              : "",
                         role_names[k->role]);
+        else
+            check_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
         if (s[i].role == k->role) {
             k->label_selector = s[i].label;
@@ -193,7 +213,7 @@ void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void
 {
     static const struct config_field fields[] = {
         {"role", FIELD_READ, offsetof(struct engine_kubernetes_sd, role), read_role},
-        {"api_server", FIELD_TEXT, offsetof(struct engine_kubernetes_sd, api_server), NULL},
+        {"api_server", FIELD_URL, offsetof(struct engine_kubernetes_sd, api_server), NULL},
         {"kubeconfig_file", FIELD_PATH, offsetof(struct engine_kubernetes_sd, kubeconfig_file),
          NULL},
         {"namespaces", FIELD_READ, 0, read_namespaces},
@@ -209,10 +229,20 @@ void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void
 
 // --- relabelling ---
 
+static bool is_valid_name(const char *s)
+{
+    struct gs_slice name = gs_slice_of(s);
+    return name.len && gs_utf8_valid_prefix(name) == name.len;
+}
+
 static void read_sources(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_relabel *l = out;
     config_texts(r, value, &l->source_labels, &l->n_source_labels);
+    for (size_t i = 0; i < l->n_source_labels && !r->err; i++)
+        if (!is_valid_name(l->source_labels[i]))
+            config_fail(r, json_array_get(value, i), "\"%s\" is not a valid label name",
+                        l->source_labels[i]);
 }
 
 static const char *const action_names[] = {
@@ -247,12 +277,6 @@ static void compile(struct config_reader *r, const json_t *at, const char *patte
     }
     gs_grow(&r->regexes, &r->regexes_cap, r->n_regexes, sizeof(*r->regexes));
     r->regexes[r->n_regexes++] = *ret;
-}
-
-static bool is_valid_name(const char *s)
-{
-    struct gs_slice name = gs_slice_of(s);
-    return name.len && gs_utf8_valid_prefix(name) == name.len;
 }
 
 // Other keys than these: Prometheus takes them for a misunderstanding.

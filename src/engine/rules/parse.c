@@ -135,7 +135,7 @@ static struct gs_error *group_duration(struct rules_builder *b, const struct rul
     const char *text = NULL;
     if (!rules_scalar(b, value, &text))
         return fail(src, value, obj, "%s must be a duration", key);
-    if (text && !rules_duration(text, ret_ms))
+    if (text && !engine_duration(text, ret_ms))
         return fail(src, value, obj, "%s: not a valid duration string: \"%s\"", key, text);
     return NULL;
 }

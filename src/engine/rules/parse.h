@@ -44,5 +44,4 @@ const char *rules_format(struct rules_builder *b, const char *fmt, ...) GS_PRINT
 // {name: text}, sorted by name. NULL error text: fine.
 const char *rules_label_map(struct rules_builder *b, const json_t *value, bool label_names,
                             const struct metrics_label **ret, size_t *ret_n);
-bool rules_duration(const char *text, int64_t *ret_ms);  // Prometheus' form: "1h30m", "0"
 void rules_problem(struct rule_problems *p, char *text); // takes text

@@ -46,7 +46,7 @@ static int64_t duration_field(struct rule_build *r, const char *key)
 {
     const char *text = text_field(r, key);
     int64_t ms = 0;
-    if (text && !rules_duration(text, &ms))
+    if (text && !engine_duration(text, &ms))
         wrong(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
     return ms;
 }

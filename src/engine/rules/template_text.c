@@ -247,7 +247,7 @@ void tmpl_humanize_duration(double v, struct gs_buf *out)
 
 bool tmpl_parse_duration(const char *text, int64_t *ret_ms)
 {
-    return rules_duration(text, ret_ms);
+    return engine_duration(text, ret_ms);
 }
 
 // --- regular expressions ---

@@ -23,7 +23,7 @@ static const char *where(struct config_reader *r, const json_t *value)
 static void read_duration(struct config_reader *r, const json_t *value, void *out)
 {
     const char *text = config_text(r, value);
-    if (!rules_duration(text, out))
+    if (!engine_duration(text, out))
         config_fail(r, value, "not a valid duration string: \"%s\"", text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/parse.h"
+#include "engine/config/config.h"
 
 #include "base/clock.h"
 
@@ -7,7 +7,7 @@
 
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/: units y w d h m s ms,
 // each at most once, in this order.
-bool rules_duration(const char *text, int64_t *ret_ms)
+bool engine_duration(const char *text, int64_t *ret_ms)
 {
     static const struct {
         const char *name;

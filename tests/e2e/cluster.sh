@@ -1,0 +1,118 @@
+# A Kubernetes control plane on loopback, to be sourced: etcd, kube-apiserver (RBAC on),
+# kube-controller-manager, kube-scheduler and hollow nodes with GPUs. Sets KUBECONFIG (an
+# administrator's), $dir, $kube (the API's URL) and stops everything at exit.
+# Exit 3 where the control plane cannot be had.
+set -eu
+source=$(realpath "$(dirname "$0")/../..")
+gpuscale=${GPUSCALE:-$source/build/src/cmd/gpuscale}
+for c in etcd openssl kubectl curl jq; do
+    command -v $c >/dev/null || { echo "e2e: skipped: $c is not installed (make e2e installs it)"; exit 3; }
+done
+bin=$("$source/tests/e2e/build.sh") || { echo "e2e: skipped: no control plane"; exit 3; }
+dir=$(mktemp -d /tmp/gpuscale-e2e-XXXXXX)
+pids=
+cleanup() {
+    status=$?
+    for p in $pids; do kill "$p" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    if [ "$status" = 0 ] && [ -z "${KEEP:-}" ]; then rm -rf "$dir"; else echo "e2e: logs in $dir"; fi
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+say() { echo "e2e: $(date +%T) $*"; }
+start() { # NAME COMMAND…: in the background, with a log
+    name=$1
+    shift
+    "$@" >"$dir/$name.log" 2>&1 &
+    pids="$! $pids"
+    eval "pid_$(echo "$name" | tr - _)=$!"
+}
+stop() { # NAME
+    eval "p=\$pid_$(echo "$1" | tr - _)"
+    kill "$p" 2>/dev/null || true
+    wait "$p" 2>/dev/null || true
+}
+wait_for() { # SECONDS WHAT COMMAND…
+    until=$(($(date +%s) + $1)) what=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        [ "$(date +%s)" -lt "$until" ] || fail "$what (waited in vain)"
+        sleep 0.5
+    done
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# --- certificates: one CA for servers and clients, one for the front proxy ---
+key() { openssl ecparam -name prime256v1 -genkey -noout -out "$dir/$1.key" 2>/dev/null; }
+ca() { # NAME
+    key "$1"
+    openssl req -x509 -new -key "$dir/$1.key" -subj "/CN=$1" -days 2 -out "$dir/$1.crt" 2>/dev/null
+}
+cert() { # NAME CA SUBJECT [ALT-NAMES]
+    key "$1"
+    openssl req -new -key "$dir/$1.key" -subj "$3" -out "$dir/$1.csr" 2>/dev/null
+    printf 'extendedKeyUsage=serverAuth,clientAuth\n%s\n' "${4:+subjectAltName=$4}" >"$dir/$1.ext"
+    openssl x509 -req -in "$dir/$1.csr" -CA "$dir/$2.crt" -CAkey "$dir/$2.key" -CAcreateserial -days 2 -extfile "$dir/$1.ext" -out "$dir/$1.crt" 2>/dev/null
+}
+kubeconfig() { # NAME SUBJECT: a client's
+    cert "$1" ca "$2"
+    cat >"$dir/$1.kubeconfig" <<EOF
+apiVersion: v1
+kind: Config
+clusters: [{name: e2e, cluster: {server: $kube, certificate-authority: $dir/ca.crt}}]
+users: [{name: me, user: {client-certificate: $dir/$1.crt, client-key: $dir/$1.key}}]
+contexts: [{name: e2e, context: {cluster: e2e, user: me}}]
+current-context: e2e
+EOF
+}
+
+start_control_plane() {
+    etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
+    kube=https://127.0.0.1:$api_port
+    ca ca
+    ca front-proxy-ca
+    cert apiserver ca "/CN=kube-apiserver" "IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+    cert front-proxy front-proxy-ca "/CN=front-proxy-client"
+    openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
+    openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub" 2>/dev/null
+    kubeconfig admin "/O=system:masters/CN=admin"
+    kubeconfig controller-manager "/CN=system:kube-controller-manager"
+    kubeconfig scheduler "/CN=system:kube-scheduler"
+    export KUBECONFIG="$dir/admin.kubeconfig"
+    start etcd etcd --data-dir "$dir/etcd" --unsafe-no-fsync --listen-client-urls "http://127.0.0.1:$etcd_port" \
+        --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
+        --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port"
+    start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
+        --bind-address 127.0.0.1 --advertise-address 127.0.0.1 --endpoint-reconciler-type=none \
+        --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
+        --authorization-mode=Node,RBAC --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
+        --service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.0.0.0/24 \
+        --requestheader-client-ca-file "$dir/front-proxy-ca.crt" --requestheader-allowed-names front-proxy-client \
+        --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
+        --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file "$dir/front-proxy.crt" \
+        --proxy-client-key-file "$dir/front-proxy.key" --enable-aggregator-routing=false
+    wait_for 120 "the API server is ready" kubectl get --raw /readyz
+    start_controller_manager
+    start scheduler "$bin/kube-scheduler" --kubeconfig "$dir/scheduler.kubeconfig" --leader-elect=false --secure-port=0
+    wait_for 60 "the default service account" kubectl -n default get serviceaccount default
+    say "control plane $(kubectl version -o json 2>/dev/null | jq -r .serverVersion.gitVersion) at $kube"
+}
+# Arguments: further flags.
+start_controller_manager() {
+    start controller-manager "$bin/kube-controller-manager" --kubeconfig "$dir/controller-manager.kubeconfig" \
+        --leader-elect=false --use-service-account-credentials --service-account-private-key-file "$dir/sa.key" \
+        --root-ca-file "$dir/ca.crt" --secure-port=0 --horizontal-pod-autoscaler-sync-period=2s \
+        --horizontal-pod-autoscaler-downscale-stabilization=20s --node-monitor-grace-period=200s "$@"
+}
+
+# NAME GPUS: a kubelet without containers: its pods are Running a second after they are bound.
+start_node() {
+    kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"
+    start "node-$1" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$1" --kubeconfig="$dir/node-$1.kubeconfig" \
+        --extended-resources="nvidia.com/gpu=$2" --node-labels=nvidia.com/gpu.product=SIMULATED \
+        --kubelet-port="$(free_port)" --kubelet-read-only-port="$(free_port)"
+    wait_for 60 "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
+}

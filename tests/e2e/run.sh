@@ -1,0 +1,14 @@
+#!/bin/sh
+# gpuscale against a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's own
+# controllers, hollow GPU nodes). Built once by build.sh. Exit 3: it cannot be had here.
+. "$(dirname "$0")/cluster.sh"
+passed=0
+ok() { passed=$((passed + 1)); say "ok: $*"; }
+
+start_control_plane
+start_node gpu-0 8
+ok "control plane and a node with 8 GPUs"
+
+. "$source/tests/e2e/engine.sh"
+[ ! -f "$source/tests/e2e/adapter.sh" ] || . "$source/tests/e2e/adapter.sh"
+say "$passed passed, 0 failed"

@@ -2,6 +2,7 @@
 #include "kube/client.h"
 
 #include "base/mem.h"
+#include "kube/answer.h"
 
 struct kube_client {
     struct http_client *http;
@@ -15,6 +16,7 @@ struct kube_request {
     kube_done cb;
     void *arg;
     bool in_callback;
+    char *method, *path; // for errors
 };
 
 struct kube_client *kube_client_new(struct http_client *client)
@@ -38,6 +40,13 @@ void kube_client_free(struct kube_client *c)
     free(c);
 }
 
+static void request_free(struct kube_request *r)
+{
+    free(r->method);
+    free(r->path);
+    free(r);
+}
+
 static void request_unlink(struct kube_request *r)
 {
     if (r->prev)
@@ -54,49 +63,7 @@ void kube_request_cancel(struct kube_request *r)
         return;
     request_unlink(r);
     http_op_cancel(r->op);
-    free(r);
-}
-
-static enum gs_code code_of_status(int status, const char *reason)
-{
-    switch (status) {
-    case 400:
-    case 415:
-    case 422:
-        return GS_EINVAL;
-    case 401:
-    case 403:
-        return GS_EPERM;
-    case 404:
-        return GS_ENOTFOUND;
-    case 409:
-        return gs_streq(reason, "AlreadyExists") ? GS_EEXIST : GS_ECONFLICT;
-    case 405:
-    case 501:
-        return GS_ENOTSUP;
-    case 410:
-        return GS_ELIMIT;
-    case 408:
-    case 504:
-        return GS_ETIMEOUT;
-    case 413:
-        return GS_ELIMIT;
-    default:
-        return GS_EUNAVAIL;
-    }
-}
-
-static struct gs_error *error_of_answer(const struct http_answer *a, const json_t *body)
-{
-    const char *message = gs_json_str(body, "message", NULL);
-    enum gs_code code = code_of_status(a->status, gs_json_str(body, "reason", NULL));
-    if (message && *message)
-        return gs_error_new(code, "%s", message);
-    struct gs_slice text = gs_slice_trim(a->body);
-    if (text.len > 200)
-        text.len = 200;
-    return gs_error_new(code, "the API server answered HTTP %d%s" GS_SLICE_FMT, a->status,
-                        text.len ? ": " : "", GS_SLICE_ARG(text));
+    request_free(r);
 }
 
 static void request_done(void *arg, const struct http_answer *answer, struct gs_error *err)
@@ -117,13 +84,13 @@ static void request_done(void *arg, const struct http_answer *answer, struct gs_
                 gs_error_free(bad);
         }
         if (status >= 400)
-            err = error_of_answer(answer, body);
+            err = kube_answer_error(r->method, r->path, answer, body);
     }
     if (r->cb)
         r->cb(r->arg, status, body, err);
     else
         gs_error_free(err);
-    free(r);
+    request_free(r);
 }
 
 static struct kube_request *request_send(struct kube_client *c, const struct http_call *call,
@@ -133,6 +100,8 @@ static struct kube_request *request_send(struct kube_client *c, const struct htt
     r->client = c;
     r->cb = cb;
     r->arg = arg;
+    r->method = gs_strdup(call->method ? call->method : "GET");
+    r->path = gs_strdup(call->path);
     r->next = c->requests;
     if (r->next)
         r->next->prev = r;

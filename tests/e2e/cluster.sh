@@ -14,6 +14,8 @@ pids=
 cleanup() {
     status=$?
     for p in $pids; do kill "$p" 2>/dev/null || true; done
+    sleep 1 # hollow kubelets wait for their API server
+    for p in $pids; do kill -9 "$p" 2>/dev/null || true; done
     wait 2>/dev/null || true
     if [ "$status" = 0 ] && [ -z "${KEEP:-}" ]; then rm -rf "$dir"; else echo "e2e: logs in $dir"; fi
     exit "$status"

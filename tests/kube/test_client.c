@@ -144,7 +144,12 @@ static void failures_have_code_and_text(void **state)
         {409, "{\"message\":\"m\",\"reason\":\"Conflict\"}", GS_ECONFLICT, "m"},
         {403, "{\"message\":\"m\"}", GS_EPERM, "m"},
         {422, "{\"message\":\"m\"}", GS_EINVAL, "m"},
-        {500, "oh no", GS_EUNAVAIL, "HTTP 500: oh no"},
+        {500, "oh no", GS_EUNAVAIL,
+         "an error on the server (\"oh no\") has prevented the request from succeeding (get pods "
+         "x)"},
+        {404, "404 page not found", GS_ENOTFOUND,
+         "the server could not find the requested resource (get pods x)"},
+        {503, "", GS_EUNAVAIL, "the server is currently unable to handle the request (get pods x)"},
         {200, "{broken", GS_EINVAL, "reading the API server's reply"},
     };
     struct fixture f;

@@ -90,6 +90,13 @@ static char *json_line(const struct seen *s, const struct hpa_decision *d, const
                   (int)d->current, "desired", (int)d->desired, "why", why);
     if (s->cluster >= 0)
         gs_json_set_int(j, "cluster", s->cluster);
+    json_t *conditions = json_array();
+    for (size_t i = 0; i < d->n_conditions; i++)
+        json_array_append_new(
+            conditions, json_pack("{s:s, s:s, s:s, s:s}", "type", d->conditions[i].type, "status",
+                                  d->conditions[i].status, "reason", d->conditions[i].reason,
+                                  "message", d->conditions[i].message));
+    json_object_set_new(j, "conditions", conditions);
     struct gs_buf out = {0};
     gs_json_dump(j, &out);
     return gs_buf_take(&out);

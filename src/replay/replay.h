@@ -22,6 +22,14 @@ struct replay_metric {
     struct curve series_replicas; // replicas at the time of the record: values then follow theirs
 };
 
+// What somebody or something else does.
+struct replay_event {
+    int64_t at_ms, for_ms;
+    size_t lose;     // so many of the oldest replicas end and are replaced
+    int32_t scale;   // the workload is set to so many replicas; -1: not
+    bool no_metrics; // … for for_ms the metrics API is away
+};
+
 struct replay_scenario {
     const char *name;
     json_t *object; // the autoscaler, v2, defaulted
@@ -36,6 +44,9 @@ struct replay_scenario {
     int64_t delay_ms;              // age of what the controller sees
     struct replay_metric *metrics; // of spec.metrics, by name
     size_t n_metrics;
+
+    struct replay_event *events; // in time order
+    size_t n_events;
 
     size_t gpus_per_replica, gpus_per_node, min_nodes, max_nodes; // gpus_per_node 0: no nodes
     int64_t provision_ms, idle_ms;                                // of a node
@@ -62,8 +73,9 @@ struct replay_row {
 
 struct replay_summary {
     double gpu_hours, price;
-    double node_gpu_hours;                     // of the nodes that were there
-    double over_level_s;                       // time above the level, or with a queue
+    double node_gpu_hours; // of the nodes that were there
+    double over_level_s;   // time above the level, or with a queue
+    double over_target_s;  // … with a metric above its target by more than the tolerance
     double served, offered, queue_max, wait_s; // wait_s: mean, by Little's law
     size_t ups, downs, passes;
     int32_t min_replicas, max_replicas;

@@ -24,9 +24,11 @@ static void add_summary(const struct replay_scenario *s, const struct replay_sum
     if (s->price > 0)
         gs_buf_addf(out, "; price %.2f", u->price);
     gs_buf_addf(out,
-                "\nover %g %% or queueing for %.0f s; longest queue %.6g; mean wait %.3g s; served "
+                "\nabove the target for %.0f s; over %g %% or queueing for %.0f s; longest queue "
+                "%.6g; mean wait %.3g s; served "
                 "%.6g of %.6g\n",
-                s->level, u->over_level_s, u->queue_max, u->wait_s, u->served, u->offered);
+                u->over_target_s, s->level, u->over_level_s, u->queue_max, u->wait_s, u->served,
+                u->offered);
     if (u->pending_s > 0)
         gs_buf_addf(out, "replicas waited %.0f s for nodes, all together\n", u->pending_s);
 }
@@ -73,14 +75,15 @@ void replay_print_csv(const struct replay_result *r, struct gs_buf *out)
 
 static json_t *summary_json(const struct replay_summary *u)
 {
-    return json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-                     "minReplicas", (json_int_t)u->min_replicas, "maxReplicas",
-                     (json_int_t)u->max_replicas, "meanReplicas", u->mean_replicas, "scaleUps",
-                     (json_int_t)u->ups, "scaleDowns", (json_int_t)u->downs, "passes",
-                     (json_int_t)u->passes, "gpuHours", u->gpu_hours, "nodeGpuHours",
-                     u->node_gpu_hours, "price", u->price, "secondsOverLevel", u->over_level_s,
-                     "longestQueue", u->queue_max, "meanWaitSeconds", u->wait_s, "offered",
-                     u->offered, "served", u->served, "podSecondsWithoutNode", u->pending_s);
+    return json_pack(
+        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "minReplicas", (json_int_t)u->min_replicas, "maxReplicas", (json_int_t)u->max_replicas,
+        "meanReplicas", u->mean_replicas, "scaleUps", (json_int_t)u->ups, "scaleDowns",
+        (json_int_t)u->downs, "passes", (json_int_t)u->passes, "gpuHours", u->gpu_hours,
+        "nodeGpuHours", u->node_gpu_hours, "price", u->price, "secondsOverLevel", u->over_level_s,
+        "secondsOverTarget", u->over_target_s, "longestQueue", u->queue_max, "meanWaitSeconds",
+        u->wait_s, "offered", u->offered, "served", u->served, "podSecondsWithoutNode",
+        u->pending_s);
 }
 
 json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r)
@@ -106,13 +109,13 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out)
 {
-    gs_buf_addf(out, "%-32s %9s %9s %9s %7s %8s %10s %9s\n", "", "GPU hours", "price", "over s",
-                "events", "mean", "max queue", "wait s");
+    gs_buf_addf(out, "%-32s %9s %9s %9s %9s %7s %8s %10s %9s\n", "", "GPU hours", "price", "over s",
+                "target s", "events", "mean", "max queue", "wait s");
     for (size_t i = 0; i < n; i++)
-        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.0f %7zu %8.2f %10.6g %9.3g\n", names[i],
+        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.0f %9.0f %7zu %8.2f %10.6g %9.3g\n", names[i],
                     s[i]->node_gpu_hours > 0 ? s[i]->node_gpu_hours : s[i]->gpu_hours, s[i]->price,
-                    s[i]->over_level_s, s[i]->ups + s[i]->downs, s[i]->mean_replicas,
-                    s[i]->queue_max, s[i]->wait_s);
+                    s[i]->over_level_s, s[i]->over_target_s, s[i]->ups + s[i]->downs,
+                    s[i]->mean_replicas, s[i]->queue_max, s[i]->wait_s);
 }
 
 // --- picture ---

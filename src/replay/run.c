@@ -163,15 +163,37 @@ static void record(const struct world *w, const struct hpa_decision *d, struct r
     };
 }
 
+static bool metrics_are_away(const struct replay_scenario *s, int64_t t_ms)
+{
+    for (size_t i = 0; i < s->n_events; i++)
+        if (s->events[i].no_metrics && t_ms >= s->events[i].at_ms &&
+            t_ms - s->events[i].at_ms < s->events[i].for_ms)
+            return true;
+    return false;
+}
+
+static bool is_over_target(const struct replay_scenario *s, const struct hpa_decision *d)
+{
+    double tolerance = s->spec.up.has_tolerance ? s->spec.up.tolerance : s->controller.tolerance;
+    for (size_t i = 0; i < d->n_metrics; i++)
+        if (d->metrics[i].ok && d->metrics[i].ratio > 1 + tolerance)
+            return true;
+    return false;
+}
+
 static void pass(struct world *w, struct hpa_history *history, struct view *v, int32_t *replicas,
                  struct replay_result *r)
 {
     const struct replay_scenario *s = w->s;
     struct hpa_decision d;
     view_make(w, *replicas, v);
+    for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, w->t_ms); i++)
+        v->metrics[i] =
+            (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
     record(w, &d, r);
     w->sum.passes++;
+    w->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
         hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + w->t_ms);
         w->sum.ups += d.desired > d.current;
@@ -180,6 +202,26 @@ static void pass(struct world *w, struct hpa_history *history, struct view *v, i
         world_scale(w, d.desired);
     }
     hpa_decision_finish(&d);
+}
+
+static int64_t happen(struct world *w, size_t *next, int32_t *replicas)
+{
+    const struct replay_scenario *s = w->s;
+    for (; *next < s->n_events && s->events[*next].at_ms <= w->t_ms; ++*next) {
+        const struct replay_event *e = &s->events[*next];
+        if (e->lose)
+            world_lose(w, e->lose);
+        if (e->scale >= 0) {
+            *replicas = e->scale;
+            world_scale(w, e->scale);
+        }
+    }
+    return *next < s->n_events ? s->events[*next].at_ms : INT64_MAX;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 void replay_run(const struct replay_scenario *s, struct replay_result *ret)
@@ -192,12 +234,14 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
     world_start(&w, s);
     view_start(s->spec.n_metrics, &v);
     int64_t next = 0;
+    size_t next_event = 0;
     while (w.t_ms < s->duration_ms) {
+        int64_t event_ms = happen(&w, &next_event, &replicas);
         if (w.t_ms >= next) {
             pass(&w, history, &v, &replicas, ret);
             next += s->sync_ms;
         }
-        world_run(&w, next < s->duration_ms ? next : s->duration_ms);
+        world_run(&w, earlier(event_ms, earlier(next, s->duration_ms)));
     }
     double seconds = (double)s->duration_ms / 1000;
     w.sum.mean_replicas = w.replica_seconds / seconds;

@@ -13,6 +13,7 @@
 
 #define MAX_FILE        ((size_t)16 << 20)
 #define MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define MAX_DELAY_MS    (INT64_C(24) * 3600 * 1000)
 #define MAX_REPLICAS    10000
 
 // The scenario while it is read: what only the reader needs beside it.
@@ -187,6 +188,48 @@ static void read_metrics(struct config_reader *r, const json_t *v, void *out)
         read_metric(r, key, item, &d->s.metrics[d->s.n_metrics++]);
 }
 
+static void read_scale(struct config_reader *r, const json_t *v, void *out)
+{
+    double n = read_number(r, v);
+    if (n > MAX_REPLICAS || n != floor(n))
+        config_fail(r, v, "scale: want a whole number up to %d", MAX_REPLICAS);
+    ((struct replay_event *)out)->scale = (int32_t)fmin(n, MAX_REPLICAS);
+}
+
+// - {at: 10m, lose: 2}
+static void read_event(struct config_reader *r, const json_t *v, struct replay_event *e)
+{
+#define AT_EVENT(field) offsetof(struct replay_event, field)
+    static const struct config_field fields[] = {
+        {"at", FIELD_MS, AT_EVENT(at_ms), NULL},
+        {"for", FIELD_MS, AT_EVENT(for_ms), NULL},
+        {"lose", FIELD_COUNT, AT_EVENT(lose), NULL},
+        {"scale", FIELD_READ, 0, read_scale},
+        {"noMetrics", FIELD_BOOL, AT_EVENT(no_metrics), NULL},
+        {0},
+    };
+#undef AT_EVENT
+    e->scale = -1;
+    config_read(r, v, fields, "event", e);
+    if (e->no_metrics && !e->for_ms && !r->err)
+        config_fail(r, v, "noMetrics needs \"for\", how long");
+}
+
+static void read_events(struct config_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    size_t n = json_array_size(v);
+    if (!json_is_array(v))
+        config_fail(r, v, "events: want a list");
+    d->s.events = gs_alloc_array(n + 1, sizeof(*d->s.events));
+    for (size_t i = 0; i < n && !r->err; i++) {
+        struct replay_event *e = &d->s.events[d->s.n_events++];
+        read_event(r, json_array_get(v, i), e);
+        if (i && e->at_ms < e[-1].at_ms)
+            config_fail(r, v, "events must be in the order of their times");
+    }
+}
+
 static void read_hpa(struct config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
@@ -197,12 +240,19 @@ static void read_hpa(struct config_reader *r, const json_t *v, void *out)
 }
 
 static const struct config_field top_fields[] = {
-    {"name", FIELD_TEXT, AT(name), NULL},           {"hpa", FIELD_READ, 0, read_hpa},
-    {"controller", FIELD_READ, 0, read_controller}, {"duration", FIELD_MS, AT(duration_ms), NULL},
-    {"replicas", FIELD_READ, 0, read_replicas},     {"workload", FIELD_READ, 0, read_workload},
-    {"metrics", FIELD_READ, 0, read_metrics},       {"delay", FIELD_MS, AT(delay_ms), NULL},
-    {"nodes", FIELD_READ, 0, read_nodes},           {"price", FIELD_READ, 0, read_price},
-    {"level", FIELD_READ, 0, read_level},           {0},
+    {"name", FIELD_TEXT, AT(name), NULL},
+    {"hpa", FIELD_READ, 0, read_hpa},
+    {"controller", FIELD_READ, 0, read_controller},
+    {"duration", FIELD_MS, AT(duration_ms), NULL},
+    {"replicas", FIELD_READ, 0, read_replicas},
+    {"workload", FIELD_READ, 0, read_workload},
+    {"metrics", FIELD_READ, 0, read_metrics},
+    {"delay", FIELD_MS, AT(delay_ms), NULL},
+    {"nodes", FIELD_READ, 0, read_nodes},
+    {"price", FIELD_READ, 0, read_price},
+    {"level", FIELD_READ, 0, read_level},
+    {"events", FIELD_READ, 0, read_events},
+    {0},
 };
 #undef AT
 
@@ -325,6 +375,8 @@ static struct gs_error *check(const struct replay_scenario *s)
         return gs_error_new(GS_EINVAL, "controller.sync: at least 1s");
     if (s->duration_ms < s->sync_ms || s->duration_ms > MAX_DURATION_MS)
         return gs_error_new(GS_EINVAL, "duration: from one sync period to a year");
+    if (s->delay_ms > MAX_DELAY_MS)
+        return gs_error_new(GS_EINVAL, "delay: at most a day");
     if (!(s->capacity > 0))
         return gs_error_new(GS_EINVAL, "workload.capacity: more than 0");
     if (s->gpus_per_node && s->gpus_per_replica > s->gpus_per_node)
@@ -401,6 +453,7 @@ void replay_scenario_free(struct replay_scenario *s)
         curve_finish(&s->metrics[i].series_replicas);
     }
     free(s->metrics);
+    free(s->events);
     curve_finish(&s->load);
     hpa_spec_finish(&s->spec);
     json_decref(s->object);

@@ -130,6 +130,14 @@ void world_scale(struct world *w, int32_t replicas)
         provision(w);
 }
 
+void world_lose(struct world *w, size_t n)
+{
+    int32_t replicas = (int32_t)w->n_pods;
+    for (; n && w->n_pods; n--)
+        remove_pod(w, 0);
+    world_scale(w, replicas);
+}
+
 int32_t world_ready(const struct world *w)
 {
     int32_t n = 0;

@@ -41,6 +41,7 @@ struct world {
 
 void world_start(struct world *w, const struct replay_scenario *s);
 void world_scale(struct world *w, int32_t replicas); // the workload's controller acts at once
+void world_lose(struct world *w, size_t n);          // the oldest end, others start
 void world_run(struct world *w, int64_t until_ms);   // in steps of a second
 int32_t world_ready(const struct world *w);
 int32_t world_running(const struct world *w);

@@ -182,9 +182,71 @@ static void wrong_scenarios_name_the_place(void **state)
     (void)state;
 }
 
+// Of the target's scale somebody sets 6, of which 30 % are too little; two are lost, and for two
+// minutes there are no metrics: then nothing is done.
+static void things_happen(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r;
+    assert_ok(load_text(
+        HPA(UTILIZATION) "duration: 30m\ndelay: 0s\nreplicas: 2\n"
+                         "workload: {capacity: 100, startup: 20s, load: [[0s, 100], [20m, 100], "
+                         "[20m, 300]]}\n"
+                         "events: [{at: 1m, scale: 6}, {at: 10m, lose: 2}, {at: 20m, noMetrics: "
+                         "true, for: 2m}]\n",
+        &s));
+    replay_run(s, &r);
+    assert_int_equal(row_at(&r, 45)->desired, 2);
+    assert_int_equal(row_at(&r, 75)->running, 6);
+    // The pass at 75 s, when the new ones are not ready, still recommends six: five minutes of it.
+    assert_int_equal(row_at(&r, 375)->desired, 6);
+    assert_int_equal(row_at(&r, 390)->desired, 2);
+    assert_int_equal(row_at(&r, 600)->ready, 0); // both are new
+    assert_int_equal(row_at(&r, 630)->ready, 2);
+    assert_int_equal(row_at(&r, 1305)->desired, 2); // no metrics
+    assert_true(row_at(&r, 1320)->desired > 2);
+    assert_true(r.summary.over_target_s > 0);
+    replay_result_finish(&r);
+    replay_scenario_free(s);
+    (void)state;
+}
+
+// Skipping quiet seconds changes nothing but the rounding: a load that never rests at a straight
+// line for two seconds gives what a straight one gives.
+static void quiet_seconds_are_served_too(void **state)
+{
+    GS_AUTO_BUF struct gs_buf dense = {0};
+    struct replay_scenario *s[2];
+    struct replay_result r[2];
+    gs_buf_add_str(&dense, HPA(UTILIZATION) "duration: 20m\nworkload: {capacity: 10, load: [");
+    for (int i = 0; i <= 1200; i++)
+        gs_buf_addf(&dense, "%s[%ds, %.10g]", i ? ", " : "", i, 2 + i * 0.05);
+    gs_buf_add_str(&dense, "]}\n");
+    assert_ok(load_text(dense.data, &s[0]));
+    assert_ok(load_text(HPA(UTILIZATION) "duration: 20m\n"
+                                         "workload: {capacity: 10, load: [[0s, 2], [1200s, 62]]}\n",
+                        &s[1]));
+    for (int i = 0; i < 2; i++)
+        replay_run(s[i], &r[i]);
+    assert_int_equal(r[0].n, r[1].n);
+    for (size_t i = 0; i < r[0].n; i++) {
+        assert_int_equal(r[0].rows[i].desired, r[1].rows[i].desired);
+        assert_true(fabs(r[0].rows[i].utilization - r[1].rows[i].utilization) < 1e-6);
+    }
+    assert_true(fabs(r[0].summary.served - r[1].summary.served) < 1e-6 * r[0].summary.served);
+    assert_true(fabs(r[0].summary.gpu_hours - r[1].summary.gpu_hours) < 1e-9);
+    assert_true(r[0].summary.over_level_s == r[1].summary.over_level_s);
+    for (int i = 0; i < 2; i++) {
+        replay_result_finish(&r[i]);
+        replay_scenario_free(s[i]);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(things_happen),           cmocka_unit_test(quiet_seconds_are_served_too),
         cmocka_unit_test(the_formula_decides),     cmocka_unit_test(replicas_wait_for_nodes),
         cmocka_unit_test(a_recorded_metric_leads), cmocka_unit_test(a_queue_scales),
         cmocka_unit_test(settings_change_it),      cmocka_unit_test(wrong_scenarios_name_the_place),

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/replay_record.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/query/query.h"
+#include "codec/yaml.h"
+#include "hpa/convert.h"
+#include "hpa/hpa.h"
+#include "net/http_client.h"
+
+#include <math.h>
+
+#define TIMEOUT_MS 120000
+
+struct span {
+    int64_t start_ms, end_ms, step_ms;
+};
+
+// --- the autoscaler ---
+
+static struct gs_error *load_hpa(const char *path, json_t **ret_object, struct hpa_spec *ret)
+{
+    struct gs_yaml_docs docs = {0};
+    const json_t *found = NULL;
+    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    for (size_t i = 0; i < docs.len; i++)
+        if (gs_streq(gs_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
+            found = docs.items[i].value;
+    if (!err && !found)
+        err = gs_error_new(GS_EINVAL, "%s: no HorizontalPodAutoscaler in it", path);
+    if (!err)
+        err = hpa_to_v2(found, ret_object);
+    gs_yaml_docs_finish(&docs);
+    if (err)
+        return err;
+    json_object_del(*ret_object, "status");
+    hpa_default(*ret_object);
+    return hpa_spec_parse(*ret_object, ret);
+}
+
+// --- the recording ---
+
+static void add_param(struct gs_buf *out, const char *name, const char *value)
+{
+    gs_buf_addf(out, "%s%s=", out->len ? "&" : "", name);
+    http_encode(gs_slice_of(value), out);
+}
+
+static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    query_add_seconds(&text, ms);
+    add_param(out, name, text.data);
+}
+
+// [["0s", 1.5], …]; samples that are no number are left out.
+static struct gs_error *read_points(const json_t *series, int64_t start_ms, json_t *ret)
+{
+    const json_t *values = json_object_get(series, "values");
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        const json_t *pair = json_array_get(values, i);
+        const char *text = json_string_value(json_array_get(pair, 1));
+        double at = json_number_value(json_array_get(pair, 0)), v = 0;
+        GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
+        if (!text || err)
+            return gs_error_new(GS_EPROTO, "a sample that is none");
+        if (!isfinite(v))
+            continue;
+        json_t *time = gs_json_strf("%lldms", (long long)(llround(at * 1000) - start_ms));
+        json_array_append_new(ret, json_pack("[o, f]", time, v));
+    }
+    return NULL;
+}
+
+static struct gs_error *fetch(const struct replay_record *r, const char *expr,
+                              const struct span *span, json_t **ret)
+{
+    const struct query_peer peer = {
+        .url = r->from, .http_config_file = r->http_config_file, .timeout_ms = TIMEOUT_MS};
+    GS_AUTO_BUF struct gs_buf params = {0};
+    GS_AUTO_JSON json_t *answer = NULL;
+    add_param(&params, "query", expr);
+    add_time(&params, "start", span->start_ms);
+    add_time(&params, "end", span->end_ms);
+    add_time(&params, "step", span->step_ms);
+    struct gs_error *err =
+        query_fetch(&peer, "/api/v1/query_range", gs_buf_slice(&params), &answer);
+    if (err)
+        return gs_error_wrap(query_point_at(err, expr), "%s", expr);
+    const json_t *result = gs_json_get(answer, "data", "result", NULL);
+    if (json_array_size(result) != 1)
+        return gs_error_new(GS_EINVAL,
+                            "%s: %zu series in that range, where one is wanted; sum() or avg() "
+                            "make one of many",
+                            expr, json_array_size(result));
+    json_t *points = json_array();
+    err = read_points(json_array_get(result, 0), span->start_ms, points);
+    if (!err && !json_array_size(points))
+        err = gs_error_new(GS_EINVAL, "no sample with a number");
+    if (err) {
+        json_decref(points);
+        return gs_error_wrap(err, "%s", expr);
+    }
+    *ret = points;
+    return NULL;
+}
+
+static struct gs_error *record_metrics(const struct replay_record *r, const struct hpa_spec *spec,
+                                       const struct span *span, const json_t *replicas, json_t *ret)
+{
+    if (r->queries.len != spec->n_metrics)
+        return gs_error_new(GS_EINVAL, "the autoscaler has %zu metric%s and there %s %zu --query",
+                            spec->n_metrics, spec->n_metrics == 1 ? "" : "s",
+                            r->queries.len == 1 ? "is" : "are", r->queries.len);
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < spec->n_metrics; i++) {
+        json_t *points = NULL;
+        err = fetch(r, r->queries.items[i], span, &points);
+        if (err)
+            break;
+        json_t *metric = json_pack("{s:o}", "series", points);
+        if (replicas)
+            json_object_set(metric, "replicas", (json_t *)replicas);
+        json_object_set_new(ret, spec->metrics[i].name, metric);
+    }
+    return err;
+}
+
+static struct gs_error *read_span(const struct replay_record *r, struct span *ret)
+{
+    int64_t now_ms = gs_unix_ms();
+    ret->end_ms = now_ms;
+    ret->step_ms = r->step_ns / GS_NS_PER_MS;
+    if (ret->step_ms < 1 || r->range_ns < r->step_ns)
+        return gs_error_new(GS_EINVAL, "--range must be at least a --step");
+    struct gs_error *err = r->end ? query_parse_time(r->end, now_ms, &ret->end_ms) : NULL;
+    ret->start_ms = ret->end_ms - r->range_ns / GS_NS_PER_MS;
+    return err ? gs_error_wrap(err, "--end") : NULL;
+}
+
+static int64_t first_count(const json_t *points, const struct hpa_spec *spec)
+{
+    double v = json_number_value(json_array_get(json_array_get(points, 0), 1));
+    if (points && v >= 0 && v <= spec->max_replicas)
+        return llround(v);
+    return spec->has_min ? spec->min_replicas : 1;
+}
+
+static struct gs_error *record(const struct replay_record *r, const struct hpa_spec *spec,
+                               json_t *object, struct gs_buf *out)
+{
+    struct span span;
+    GS_AUTO_JSON json_t *replicas = NULL;
+    GS_AUTO_JSON json_t *metrics = json_object();
+    struct gs_error *err = read_span(r, &span);
+    if (!err && r->replicas_query)
+        err = fetch(r, r->replicas_query, &span, &replicas);
+    if (!err)
+        err = record_metrics(r, spec, &span, replicas, metrics);
+    if (err)
+        return err;
+    char start[GS_RFC3339_SIZE];
+    GS_AUTO_JSON json_t *scenario = json_object();
+    json_object_set_new(
+        scenario, "name",
+        gs_json_strf("%s, recorded from %s", spec->name, gs_format_rfc3339(span.start_ms, start)));
+    json_object_set(scenario, "hpa", object);
+    json_object_set_new(scenario, "duration",
+                        gs_json_strf("%lldms", (long long)(span.end_ms - span.start_ms)));
+    json_object_set_new(scenario, "replicas", json_integer(first_count(replicas, spec)));
+    json_object_set(scenario, "metrics", metrics);
+    gs_json_dump_pretty(scenario, out);
+    gs_buf_add_char(out, '\n');
+    return NULL;
+}
+
+struct gs_error *replay_record_write(const struct replay_record *r, const char *path)
+{
+    struct hpa_spec spec = {0};
+    GS_AUTO_JSON json_t *object = NULL;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (!r->hpa || !r->from)
+        return gs_error_new(GS_EINVAL, "a recording needs --hpa, --from and a --query for each "
+                                       "metric of the autoscaler");
+    struct gs_error *err = load_hpa(r->hpa, &object, &spec);
+    if (!err)
+        err = record(r, &spec, object, &out);
+    hpa_spec_finish(&spec);
+    return err ? err : gs_file_write_atomic(path, 0666, gs_buf_slice(&out));
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wall clock is set back and forward under a running engine: scrapes, rules, remote write and
+// queries go on.
+#include "engine/engine.h"
+
+#include "../kube/loop.h"
+#include "base/mem.h"
+#include "net/http_server.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOUR_MS INT64_C(3600000)
+
+static int64_t ahead_ms; // of the machine's clock
+
+// In place of the C library's: only the wall clock moves.
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    if (syscall(SYS_clock_gettime, id, ts) != 0)
+        return -1;
+    if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+        ts->tv_sec += ahead_ms / 1000;
+    return 0;
+}
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_server *server;
+    struct engine *engine;
+    char *config;
+    int scrapes, writes;
+};
+
+static void serve(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    if (gs_streq(http_path(x), "/write")) {
+        f->writes++;
+        http_reply(x, 204, "text/plain", GS_SLICE(""));
+        return;
+    }
+    f->scrapes++;
+    http_reply(x, 200, "text/plain; version=0.0.4", GS_SLICE("util 90\n"));
+}
+
+static void start(struct fixture *f)
+{
+    *f = (struct fixture){0};
+    ahead_ms = 0;
+    uv_loop_init(&f->loop);
+    const struct http_server_config cfg = {.address = "127.0.0.1"};
+    assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
+    unsigned port = http_server_port(f->server);
+    f->config = gs_format("global: {scrape_interval: 50ms, evaluation_interval: 50ms}\n"
+                          "scrape_configs: [{job_name: j, static_configs: [{targets: "
+                          "['127.0.0.1:%u']}]}]\n"
+                          "remote_write: [{url: 'http://127.0.0.1:%u/write', queue_config: "
+                          "{batch_send_deadline: 50ms}}]\n",
+                          port, port);
+    const struct engine_options o = {.config_text = f->config};
+    assert_ok(engine_new(&f->loop, &o, &f->engine));
+    struct rule_problems problems = {0};
+    struct rule_set *set;
+    assert_ok(
+        rules_parse(GS_SLICE("groups: [{name: g, interval: 50ms, rules: [{record: half, "
+                             "expr: util / 2}, {alert: High, expr: util > 80, for: 100ms}]}]"),
+                    "r", &problems, &set));
+    assert_int_equal(problems.len, 0);
+    rules_manager_apply_extra(engine_rules(f->engine), "extra", set);
+    rule_problems_finish(&problems);
+}
+
+static void finish(struct fixture *f)
+{
+    engine_free(f->engine);
+    http_server_stop(f->server);
+    loop_finish(&f->loop);
+    free(f->config);
+}
+
+// All samples of the series with this name.
+static size_t samples(const struct fixture *f, const char *name)
+{
+    const struct tsdb *db = engine_tsdb(f->engine);
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    struct tsdb_samples s = {0};
+    size_t n = 0;
+    assert_ok(tsdb_find(db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
+    for (size_t i = 0; i < refs.len; i++) {
+        tsdb_read(db, refs.items[i], INT64_MIN, INT64_MAX, &s);
+        n += s.n;
+    }
+    tsdb_refs_finish(&refs);
+    tsdb_samples_finish(&s);
+    return n;
+}
+
+// The newest value of the series with this name at the clock's time.
+static double value_now(const struct fixture *f, const char *name)
+{
+    const struct tsdb *db = engine_tsdb(f->engine);
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    double v = -1;
+    assert_ok(tsdb_find(db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
+    if (refs.len)
+        tsdb_latest(db, refs.items, 1, gs_unix_ms(), gs_unix_ms() - 5 * 60000, &v, NULL);
+    tsdb_refs_finish(&refs);
+    return v;
+}
+
+static void goes_on(struct fixture *f)
+{
+    int scrapes = f->scrapes, writes = f->writes;
+    size_t ups = samples(f, "up");
+    loop_until(&f->loop, f->scrapes >= scrapes + 5);
+    loop_until(&f->loop, samples(f, "up") >= ups + 3 || ups > 20);
+    loop_until(&f->loop, f->writes > writes);
+}
+
+static void forward_is_a_gap(void **state)
+{
+    struct fixture f;
+    start(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45);
+    goes_on(&f);
+    ahead_ms += 30 * 60000;
+    assert_true(value_now(&f, "half") != 45); // the samples are old now
+    goes_on(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
+    ahead_ms += 10 * HOUR_MS; // past the retention
+    goes_on(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
+    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
+    finish(&f);
+    (void)state;
+}
+
+static size_t evaluations(const struct fixture *f)
+{
+    return samples(f, "half");
+}
+
+static void back_and_forth(void **state)
+{
+    struct fixture f;
+    start(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45);
+    ahead_ms -= HOUR_MS;
+    int scrapes = f.scrapes;
+    size_t ups = samples(&f, "up");
+    loop_until(&f.loop, f.scrapes >= scrapes + 5);
+    // What is scraped is kept, right behind what there is.
+    loop_until(&f.loop, samples(&f, "up") >= ups + 5);
+    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    ahead_ms += HOUR_MS;
+    loop_until(&f.loop, value_now(&f, "up") == 1);
+    size_t before = evaluations(&f);
+    loop_until(&f.loop, evaluations(&f) > before + 3);
+    goes_on(&f);
+    finish(&f);
+    (void)state;
+}
+
+static void a_long_way_back_and_on_from_there(void **state)
+{
+    struct fixture f;
+    start(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45);
+    ahead_ms -= 24 * 365 * HOUR_MS;
+    int scrapes = f.scrapes;
+    loop_until(&f.loop, f.scrapes >= scrapes + 20);
+    loop_for_ms(&f.loop, 2500);
+    ahead_ms += 2 * 24 * 365 * HOUR_MS;
+    loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
+    finish(&f);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_is_a_gap),
+        cmocka_unit_test(back_and_forth),
+        cmocka_unit_test(a_long_way_back_and_on_from_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -261,11 +261,14 @@ static struct gs_error *eval_rule(struct rule_runner *r, struct rule_state *s, i
     return err ? err : store(r->cfg.db, s, at, items, n, ret_stored);
 }
 
-static void set_health(struct rule_state *s, struct gs_error *err)
+// True: an error that it did not have at the last evaluation.
+static bool set_health(struct rule_state *s, struct gs_error *err)
 {
+    bool news = err && !gs_streq(gs_error_message(err), s->last_error);
     free(s->last_error);
     s->last_error = err ? gs_strdup(gs_error_message(err)) : NULL;
     s->health = err ? RULE_ERR : RULE_OK;
+    return news;
 }
 
 static void end_removed(struct rule_runner *r, int64_t t_ms)
@@ -293,11 +296,11 @@ void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
         int64_t rule_begun = gs_mono_ns();
         s->last_eval_ms = gs_unix_ms();
         GS_AUTO_ERROR struct gs_error *err = eval_rule(r, s, t_ms, &arena, &r->last_samples);
-        set_health(s, err);
+        bool news = set_health(s, err);
         s->duration_ns = gs_mono_ns() - rule_begun;
         r->evaluations++;
         r->failures += err != NULL;
-        if (err)
+        if (news) // not each second
             gs_warn("rules", "%s: group \"%s\", %s: %s", r->group->file, r->group->name,
                     s->rule->name, gs_error_message(err));
         gs_arena_clear(&arena);

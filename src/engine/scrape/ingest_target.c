@@ -84,6 +84,7 @@ struct pass {
     size_t n_timed, timed_cap;
     size_t scraped, post, added, put;
     bool limit, full; // the job's limit of samples, the store's of series
+    bool whole;       // all lines were read
 };
 
 static void push_line(struct lines *l, struct line item)
@@ -367,6 +368,7 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
         if (err)
             return err;
     }
+    p->whole = true;
     if (p->limit)
         return gs_error_new(GS_ELIMIT, "sample limit exceeded");
     // Half of a target's series would look like all of them.
@@ -458,7 +460,7 @@ static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char 
     else if (tsdb_generation(p->in->db) != p->in->generation)
         forget(p->in, true); // numbers of series may be others' now
     err = read_body(p, body, format);
-    if (!err)
+    if (p->whole) // also over a limit: the next scrape that is so has nothing new
         keep_lines(p);
     return err;
 }

@@ -73,6 +73,10 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     gs_arena_clear(&t->request);
     if (!err && answer->status != 200)
         err = gs_error_new(GS_EPROTO, "server returned HTTP status %d", answer->status);
+    if (err && gs_error_code(err) == GS_ELIMIT) {
+        gs_error_free(err);
+        err = gs_error_new(GS_ELIMIT, "body size limit exceeded");
+    }
     if (err)
         scrape_ingest_failed(t->ingest, t->started_ms, seconds_since(t));
     else

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Limits of a job: the engine and Debian's Prometheus scrape the same exporter under the same limits,
+# and the series about the scrapes are the same.
+. "$(dirname "$0")/lib.sh"
+need curl jq prometheus
+
+pids=
+limits_finish() {
+    code=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
+    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
+        for log in exporter engine prometheus; do
+            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 20 "$dir/$log.log"; }
+        done
+    fi
+    rm -rf "$dir" ${also_remove:+"$also_remove"}
+    exit "$code"
+}
+trap limits_finish EXIT
+
+export GPUSCALE_SIM=/gpuscale-limits-$$
+also_remove=/dev/shm$GPUSCALE_SIM
+"$gpuscale" exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
+pids=$!
+wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
+exporter=$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
+lines() { curl -sSf "http://$exporter/metrics" | grep -vc '^#'; }
+wait_for 20 "it has metrics" lines
+count=$(lines)
+
+# job NAME SETTINGS…: on lines of their own.
+job() {
+    printf -- '- job_name: %s\n  static_configs: [{targets: ["%s"]}]\n' "$1" "$exporter"
+    shift
+    for setting in "$@"; do printf '  %s\n' "$setting"; done
+}
+{
+    echo 'global: {scrape_interval: 1s}'
+    echo 'scrape_configs:'
+    job plain
+    job enough "sample_limit: $count" 'label_limit: 64' 'label_name_length_limit: 200' 'label_value_length_limit: 2000' 'body_size_limit: 10MB'
+    job samples "sample_limit: $((count - 1))"
+    job one_sample 'sample_limit: 1'
+    job dropped 'sample_limit: 5' 'metric_relabel_configs: [{source_labels: [__name__], regex: DCGM_FI_DEV_GPU_UTIL, action: keep}]'
+    job labels 'label_limit: 4'
+    job name_length 'label_name_length_limit: 5'
+    job value_length 'label_value_length_limit: 10'
+    job body 'body_size_limit: 100B'
+    job wrong_path 'metrics_path: /nothing'
+    printf -- '- job_name: targets\n  target_limit: 1\n  static_configs: [{targets: ["%s", "127.0.0.1:1"]}]\n' "$exporter"
+    printf -- '- job_name: enough_targets\n  target_limit: 2\n  static_configs: [{targets: ["%s", "127.0.0.1:1"]}]\n' "$exporter"
+} >"$dir/prometheus.yml"
+
+"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
+pids="$pids $!"
+wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+while :; do
+    port=$(shuf -i 20000-29999 -n 1)
+    curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
+done
+peer=http://127.0.0.1:$port
+prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
+pids="$pids $!"
+wait_for 30 "Prometheus is ready" curl -sSf "$peer/-/ready"
+
+# about URL: what is known of the scrapes, and how many series there are of each job.
+about() {
+    for query in '{__name__=~"up|scrape_samples_scraped|scrape_samples_post_metric_relabeling|scrape_series_added"}' \
+        'count by (job) ({__name__=~"DCGM_.*"})'; do
+        curl -sS -G "$1/api/v1/query" --data-urlencode "query=$query" | jq -cS '.data.result[] | [.metric, .value[1]]'
+    done | sort
+}
+same() {
+    about "$peer" >"$dir/want"
+    about "$url" >"$dir/got"
+    [ "$(grep -c '"up"' "$dir/want")" = 14 ] && cmp -s "$dir/want" "$dir/got"
+}
+i=0
+until same; do
+    i=$((i + 1))
+    [ "$i" -lt 60 ] || { diff "$dir/want" "$dir/got"; fail "the series about the scrapes differ"; }
+    sleep 0.5
+done
+echo "ok: $(wc -l <"$dir/got") values about scrapes under limits are the same"
+jq -es 'any(.[]; .[0].job == "samples" and .[0].__name__ == "up" and .[1] == "0")' "$dir/got" >/dev/null || fail "the limit of samples was not reached"
+
+# errors URL: the last error of each target, without connections and the names of HTTP's codes.
+errors() {
+    curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | [.scrapePool, .health, .lastError]' | grep -v '127.0.0.1:1' |
+        sed 's/404 Not Found/404/' | sort
+}
+errors "$peer" >"$dir/want"
+errors "$url" >"$dir/got"
+diff "$dir/want" "$dir/got" || fail "the targets' errors differ"
+echo "ok: so are the errors of the targets"

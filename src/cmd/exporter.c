@@ -6,9 +6,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "cmd/engine/web_config.h"
+#include "cmd/exporter_setup.h"
 #include "cmd/simlib.h"
 #include "cmd/simspec.h"
 #include "cmd/verbs.h"
+#include "exporter/pods.h"
 #include "nvmlsim/sim.h"
 
 #include <errno.h>
@@ -18,6 +21,13 @@
 
 struct exporter_opts {
     const char *address;
+    const char *collectors, *configmap, *devices, *web_config, *hpc_dir, *label_regex;
+    bool old_namespace, replace_blanks, virtual_gpus, pod_labels, pod_uid, debug, list_fields;
+    bool max_util, timestamps;
+    int64_t xid_window_ms, clock_window_ms;
+    // Accepted without effect.
+    const char *none_text[12];
+    bool none_bool[12];
     int64_t interval_ms;
     bool kubernetes;
     const char *gpu_id_type;
@@ -55,6 +65,94 @@ static const struct gs_opt opts[] = {
      .min = 50,
      .max = 3600000,
      .help = "Milliseconds between two samples."},
+    {.name = "collectors",
+     .alias = "f",
+     .env = "DCGM_EXPORTER_COLLECTORS",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(collectors),
+     .help = "CSV file of the families: field, Prometheus type, help. Default: "
+             "/etc/dcgm-exporter/default-counters.csv, and where it is not there what "
+             "dcgm-exporter's has. Its other two files are built in, too."},
+    {.name = "configmap-data",
+     .alias = "m",
+     .env = "DCGM_EXPORTER_CONFIGMAP_DATA",
+     .arg = "NAMESPACE:NAME",
+     .type = GS_OPT_STRING,
+     AT(configmap),
+     .help = "Take the families from the key metrics of a ConfigMap, read once at the start."},
+    {.name = "devices",
+     .alias = "d",
+     .env = "DCGM_EXPORTER_DEVICES_STR",
+     .arg = "f|g[:LIST]|i[:LIST]",
+     .def = "f",
+     .type = GS_OPT_STRING,
+     AT(devices),
+     .help = "f: MIG devices, and GPUs that have none. g: GPUs. i: MIG devices. LIST: such as "
+             "0,2-4; of GPU indices, or of GPU instance ids."},
+    {.name = "use-old-namespace",
+     .alias = "o",
+     .env = "DCGM_EXPORTER_USE_OLD_NAMESPACE",
+     .type = GS_OPT_BOOL,
+     AT(old_namespace),
+     .help = "Labels uuid, pod_name, pod_namespace and container_name."},
+    {.name = "replace-blanks-in-model-name",
+     .alias = "rbmn",
+     .env = "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+     .type = GS_OPT_BOOL,
+     AT(replace_blanks),
+     .help = "Blanks in the label modelName become -."},
+    {.name = "xid-count-window-size",
+     .alias = "x",
+     .env = "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
+     .arg = "MS",
+     .def = "300000",
+     .type = GS_OPT_INT,
+     AT(xid_window_ms),
+     .min = 1000,
+     .max = 86400000,
+     .help = "Window of DCGM_EXP_XID_ERRORS_COUNT, in milliseconds."},
+    {.name = "clock-events-count-window-size",
+     .env = "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
+     .arg = "MS",
+     .def = "300000",
+     .type = GS_OPT_INT,
+     AT(clock_window_ms),
+     .min = 1000,
+     .max = 86400000,
+     .help = "Window of DCGM_EXP_CLOCK_EVENTS_COUNT, in milliseconds."},
+    {.name = "hpc-job-mapping-dir",
+     .env = "DCGM_HPC_JOB_MAPPING_DIR",
+     .arg = "DIR",
+     .type = GS_OPT_STRING,
+     AT(hpc_dir),
+     .help = "Folder of files GPU and GPU.INSTANCE with a job id in each line: label hpc_job."},
+    {.name = "web-config-file",
+     .env = "DCGM_EXPORTER_WEB_CONFIG_FILE",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(web_config),
+     .help = "TLS and basic authentication, in the exporter toolkit's format."},
+    {.name = "max-utilization",
+     .env = "GPUSCALE_EXPORTER_MAX_UTILIZATION",
+     .type = GS_OPT_BOOL,
+     AT(max_util),
+     .help = "GPU_UTIL is the highest of the driver's samples of an interval, not their mean."},
+    {.name = "timestamps",
+     .env = "GPUSCALE_EXPORTER_TIMESTAMPS",
+     .type = GS_OPT_BOOL,
+     AT(timestamps),
+     .help = "Write the time of the sample behind each value of a device."},
+    {.name = "list-fields",
+     .type = GS_OPT_BOOL,
+     AT(list_fields),
+     .help =
+         "Print every field with type, unit, source and whether it is supported here, and end."},
+    {.name = "debug",
+     .env = "DCGM_EXPORTER_DEBUG",
+     .type = GS_OPT_BOOL,
+     AT(debug),
+     .help = "Log at level debug."},
     {.name = "no-hostname",
      .alias = "n",
      .env = "DCGM_EXPORTER_NO_HOSTNAME",
@@ -117,6 +215,33 @@ static const struct gs_opt opts[] = {
      .help = "Resources that count as GPUs, beside nvidia.com/gpu, nvidia.com/gpu.shared and "
              "nvidia.com/mig-*."},
 
+    {.name = "kubernetes-virtual-gpus",
+     .env = "KUBERNETES_VIRTUAL_GPUS",
+     .type = GS_OPT_BOOL,
+     AT(virtual_gpus),
+     .group = "Kubernetes",
+     .help = "The lines of a shared GPU once for each of its pods, with the label vgpu; GPU_UTIL "
+             "and FB_USED are the pod's own then."},
+    {.name = "kubernetes-enable-pod-labels",
+     .env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
+     .type = GS_OPT_BOOL,
+     AT(pod_labels),
+     .group = "Kubernetes",
+     .help = "Labels of the pod on the lines of its GPU; asks the API server."},
+    {.name = "kubernetes-enable-pod-uid",
+     .env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
+     .type = GS_OPT_BOOL,
+     AT(pod_uid),
+     .group = "Kubernetes",
+     .help = "The label pod_uid; asks the API server."},
+    {.name = "kubernetes-pod-label-allowlist-regex",
+     .env = "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
+     .arg = "REGEX,…",
+     .type = GS_OPT_STRING,
+     AT(label_regex),
+     .group = "Kubernetes",
+     .help = "Only pod labels whose name one of them matches somewhere."},
+
     {.name = "nvml-library",
      .env = "GPUSCALE_NVML_LIBRARY",
      .arg = "PATH",
@@ -144,6 +269,148 @@ static const struct gs_opt opts[] = {
      .help =
          "A driver call that takes longer counts as stuck: GPU metrics are left out and /health "
          "answers 503 until it returns."},
+
+    {.name = "cpu-devices",
+     .alias = "p",
+     .env = "DCGM_EXPORTER_CPU_DEVICES_STR",
+     .arg = "SELECTOR",
+     .type = GS_OPT_STRING,
+     AT(none_text[0]),
+     .group = "Accepted without effect",
+     .help = "CPUs are not read."},
+    {.name = "switch-devices",
+     .alias = "s",
+     .env = "DCGM_EXPORTER_OTHER_DEVICES_STR",
+     .arg = "SELECTOR",
+     .type = GS_OPT_STRING,
+     AT(none_text[1]),
+     .group = "Accepted without effect",
+     .help = "NVSwitches are not read."},
+    {.name = "remote-hostengine-info",
+     .alias = "r",
+     .env = "DCGM_REMOTE_HOSTENGINE_INFO",
+     .arg = "HOST:PORT",
+     .type = GS_OPT_STRING,
+     AT(none_text[2]),
+     .group = "Accepted without effect",
+     .help = "There is no host engine: the driver is asked itself."},
+    {.name = "dcgm-log-level",
+     .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL",
+     .arg = "LEVEL",
+     .type = GS_OPT_STRING,
+     AT(none_text[3]),
+     .group = "Accepted without effect",
+     .help = "There is no DCGM."},
+    {.name = "dump-directory",
+     .env = "DCGM_EXPORTER_DUMP_DIRECTORY",
+     .arg = "DIR",
+     .type = GS_OPT_STRING,
+     AT(none_text[4]),
+     .group = "Accepted without effect",
+     .help = "Nothing is dumped."},
+    {.name = "dump-retention",
+     .env = "DCGM_EXPORTER_DUMP_RETENTION",
+     .arg = "HOURS",
+     .type = GS_OPT_STRING,
+     AT(none_text[5]),
+     .group = "Accepted without effect",
+     .help = "Nothing is dumped."},
+    {.name = "gpu-bind-unbind-poll-interval",
+     .env = "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
+     .arg = "DURATION",
+     .type = GS_OPT_STRING,
+     AT(none_text[6]),
+     .group = "Accepted without effect",
+     .help = "Every pass looks for new GPUs."},
+    {.name = "web-read-timeout",
+     .env = "DCGM_EXPORTER_WEB_READ_TIMEOUT",
+     .arg = "DURATION",
+     .type = GS_OPT_STRING,
+     AT(none_text[7]),
+     .group = "Accepted without effect",
+     .help = "The server has limits of its own."},
+    {.name = "web-write-timeout",
+     .env = "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
+     .arg = "DURATION",
+     .type = GS_OPT_STRING,
+     AT(none_text[8]),
+     .group = "Accepted without effect",
+     .help = "The server has limits of its own."},
+    {.name = "container-labels",
+     .env = "DCGM_EXPORTER_CONTAINER_LABELS",
+     .arg = "NAMES",
+     .type = GS_OPT_STRING,
+     AT(none_text[9]),
+     .group = "Accepted without effect",
+     .help = "Container runtimes are not asked."},
+    {.name = "container-runtime-socket",
+     .env = "DCGM_CONTAINER_RUNTIME_SOCKET",
+     .arg = "PATH",
+     .type = GS_OPT_STRING,
+     AT(none_text[10]),
+     .group = "Accepted without effect",
+     .help = "Container runtimes are not asked."},
+    {.name = "dump-compression",
+     .env = "DCGM_EXPORTER_DUMP_COMPRESSION",
+     .arg = "true|false",
+     .type = GS_OPT_STRING,
+     AT(none_text[11]),
+     .group = "Accepted without effect",
+     .help = "Nothing is dumped."},
+    {.name = "fake-gpus",
+     .env = "DCGM_EXPORTER_USE_FAKE_GPUS",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[0]),
+     .group = "Accepted without effect",
+     .help = "See --simulate."},
+    {.name = "web-systemd-socket",
+     .env = "DCGM_EXPORTER_SYSTEMD_SOCKET",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[1]),
+     .group = "Accepted without effect",
+     .help = "Sockets of systemd are not taken over; --address counts."},
+    {.name = "enable-dcgm-log",
+     .env = "DCGM_EXPORTER_ENABLE_DCGM_LOG",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[2]),
+     .group = "Accepted without effect",
+     .help = "There is no DCGM."},
+    {.name = "kubernetes-enable-dra",
+     .env = "KUBERNETES_ENABLE_DRA",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[3]),
+     .group = "Accepted without effect",
+     .help = "Claims of dynamic resource allocation are not resolved yet."},
+    {.name = "dump-enabled",
+     .env = "DCGM_EXPORTER_DUMP_ENABLED",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[4]),
+     .group = "Accepted without effect",
+     .help = "Nothing is dumped."},
+    {.name = "disable-startup-validate",
+     .env = "DISABLE_STARTUP_VALIDATE",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[5]),
+     .group = "Accepted without effect",
+     .help = "Nothing optional is checked at the start."},
+    {.name = "enable-gpu-bind-unbind-watch",
+     .env = "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[6]),
+     .group = "Accepted without effect",
+     .help = "Every pass looks for new GPUs."},
+    {.name = "enable-pprof",
+     .env = "DCGM_EXPORTER_ENABLE_PPROF",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[7]),
+     .group = "Accepted without effect",
+     .help = "There is no Go runtime to look at."},
+    {.name = "enable-exporter-metrics",
+     .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[8]),
+     .group = "Accepted without effect",
+     .help = "gpuscale_exporter_* are always there."},
 
     {.name = "exit-with-parent",
      .type = GS_OPT_BOOL,
@@ -190,11 +457,43 @@ static struct gs_error *check_opts(const struct exporter_opts *o)
     if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
         return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
                             o->hostname_label);
+    if (!render_devices_valid(o->devices))
+        return gs_error_new(GS_EINVAL,
+                            "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
+                            "g:0,2-4",
+                            o->devices);
+    if (o->configmap && !strchr(o->configmap, ':'))
+        return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
+                            o->configmap);
     if (o->podresources_interval_ns < GS_NS_PER_SEC / 10)
         return gs_error_new(GS_EINVAL, "--pod-resources-interval: want at least 100ms");
     if (o->driver_timeout_ns < GS_NS_PER_SEC / 10)
         return gs_error_new(GS_EINVAL, "--driver-timeout: want at least 100ms");
     return NULL;
+}
+
+// Flags of dcgm-exporter that have no effect here are named once.
+static void tell_without_effect(const struct exporter_opts *o)
+{
+    for (const struct gs_opt *row = opts; row->name; row++) {
+        if (!gs_streq(row->group, "Accepted without effect"))
+            continue;
+        const void *at = (const char *)o + row->offset;
+        bool set = row->type == GS_OPT_BOOL ? *(const bool *)at : *(const char *const *)at != NULL;
+        if (set)
+            gs_info("exporter", "--%s is accepted without effect: %s", row->name, row->help);
+    }
+}
+
+static void set_log(const struct exporter_opts *o)
+{
+    const char *format = getenv("DCGM_EXPORTER_LOG_FORMAT");
+    if (format && *format && !getenv("GPUSCALE_LOG_FORMAT"))
+        gs_log_configure(gs_log_level(), gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
+    else if (!o->debug)
+        return;
+    if (o->debug)
+        gs_log_configure(GS_LOG_DEBUG, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
 }
 
 // Splits at commas; the names point into *copy.
@@ -278,6 +577,12 @@ struct run {
     uv_loop_t loop;
     uv_signal_t signals[4];
     struct exporter *exporter;
+    struct counters counters;
+    struct web_config *web;
+    struct http_server *server;
+    struct http_client *http;
+    struct kube_client *kube;
+    struct pods *pods;
     struct gs_error *err;
     int64_t started_ns;
 };
@@ -336,7 +641,85 @@ static void finish_loop(struct run *r)
     uv_loop_close(&r->loop);
 }
 
-static struct gs_error *serve(const struct exporter_config *base, bool *ret_ended)
+// The server stands in front of the exporter when it asks for passwords or speaks TLS.
+static struct gs_error *start_server(struct run *r, const struct exporter_config *cfg)
+{
+    struct http_server_config http = {
+        .address = cfg->address,
+        .port = cfg->port,
+        .max_body = 64 * 1024,
+        .max_connections = 128,
+    };
+    web_config_apply(r->web, &http);
+    web_config_guard(r->web, exporter_handle, r->exporter);
+    return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
+}
+
+// Pods of this node and the ConfigMap, when something asks for them.
+static struct gs_error *ask_cluster(struct run *r, const struct exporter_opts *o,
+                                    struct exporter_config *cfg)
+{
+    bool pods = o->kubernetes && (o->pod_labels || o->pod_uid);
+    if (!pods && !o->configmap)
+        return NULL;
+    struct gs_error *err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
+    if (err && !o->configmap) {
+        gs_warn("exporter", "%s; pod labels and UIDs are left out", gs_error_message(err));
+        gs_error_free(err);
+        return NULL;
+    }
+    if (!err && o->configmap) {
+        counters_finish(&r->counters);
+        err = exporter_load_configmap(&r->loop, r->kube, o->configmap, &r->counters);
+    }
+    if (!err && pods) {
+        struct pods_config pods_cfg = {
+            .node_name = cfg->names.node_name,
+            .labels = o->pod_labels,
+            .uid = o->pod_uid,
+            .allowlist = o->label_regex,
+        };
+        err = pods_new(&r->loop, r->kube, &pods_cfg, &r->pods);
+        cfg->names.pod = pods_find;
+        cfg->names.pod_arg = r->pods;
+    }
+    return err;
+}
+
+static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
+                                  struct exporter_config *cfg)
+{
+    struct gs_error *err = NULL;
+    if (!o->configmap)
+        err = exporter_load_counters(o->collectors, &r->counters);
+    if (!err)
+        err = ask_cluster(r, o, cfg);
+    if (!err)
+        err = web_config_load(o->web_config, &r->web);
+    if (err)
+        return err;
+    struct exporter_config without_server = *cfg;
+    without_server.address = NULL;
+    without_server.names.counters = &r->counters;
+    err = exporter_start(&r->loop, &without_server, &r->exporter);
+    return err ? err : start_server(r, cfg);
+}
+
+static void finish_run(struct run *r, bool *ret_ended)
+{
+    http_server_stop(r->server);
+    *ret_ended = exporter_stop(r->exporter);
+    pods_free(r->pods);
+    kube_client_free(r->kube);
+    if (r->http)
+        http_client_free(r->http);
+    finish_loop(r);
+    web_config_free(r->web);
+    counters_finish(&r->counters);
+}
+
+static struct gs_error *serve(const struct exporter_opts *o, const struct exporter_config *base,
+                              bool *ret_ended)
 {
     struct run r = {.started_ns = gs_mono_ns()};
     struct exporter_config cfg = *base;
@@ -345,15 +728,14 @@ static struct gs_error *serve(const struct exporter_config *base, bool *ret_ende
     cfg.arg = &r;
     uv_loop_init(&r.loop);
     watch_signals(&r);
-    r.err = exporter_start(&r.loop, &cfg, &r.exporter);
+    r.err = start_all(&r, o, &cfg);
     if (!r.err) {
-        gs_info("exporter", "http://%s%s%s:%u/metrics", strchr(cfg.address, ':') ? "[" : "",
-                cfg.address[0] ? cfg.address : "0.0.0.0", strchr(cfg.address, ':') ? "]" : "",
-                exporter_port(r.exporter));
+        gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
+                strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
+                strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
-    *ret_ended = exporter_stop(r.exporter);
-    finish_loop(&r);
+    finish_run(&r, ret_ended);
     return r.err;
 }
 
@@ -378,15 +760,27 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
         .backend.simulated_only = s->library != NULL,
         .interval_ns = o->interval_ms * GS_NS_PER_MS,
         .stuck_after_ns = o->driver_timeout_ns,
-        .hostname_label = o->no_hostname ? NULL : o->hostname_label,
-        .hostname = node,
-        .node_name = node,
+        .names =
+            {
+                .hostname_label = o->no_hostname ? NULL : o->hostname_label,
+                .hostname = node,
+                .node_name = node,
+                .old_namespace = o->old_namespace,
+                .replace_blanks = o->replace_blanks,
+                .virtual_gpus = o->virtual_gpus,
+                .devices = o->devices,
+                .hpc_dir = o->hpc_dir,
+                .xid_window_ms = (uint64_t)o->xid_window_ms,
+                .clock_window_ms = (uint64_t)o->clock_window_ms,
+                .timestamps = o->timestamps,
+            },
+        .backend.max_util = o->max_util,
         .podresources_socket = o->kubernetes ? o->socket : NULL,
         .podresources_interval_ns = o->podresources_interval_ns,
         .extra_resources = extra.items,
         .n_extra_resources = extra.len,
     };
-    err = serve(&cfg, ret_ended);
+    err = serve(o, &cfg, ret_ended);
     free(extra.items);
     return err;
 }
@@ -400,9 +794,16 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         err = tie_to_parent(o);
     if (err)
         return err;
+    set_log(o);
     struct simulation sim = {0};
     bool ended = true;
     err = start_simulation(o, &sim);
+    if (!err && o->list_fields) {
+        err = exporter_list_fields(sim.library ? sim.library : o->nvml_library);
+        simulation_finish(&sim);
+        return err;
+    }
+    tell_without_effect(o);
     if (!err)
         err = run_with(o, &sim, &ended);
     simulation_finish(&sim);

@@ -77,10 +77,11 @@ static bool all_digits(struct gs_slice s)
 }
 
 // Cuts a replica mark off; true when there was one.
-static bool cut_replica(struct gs_slice *id)
+static bool cut_replica(struct gs_slice *id, struct gs_slice *ret_mark)
 {
     for (size_t i = 0; i + 1 < id->len; i++) {
         if (id->data[i] == ':' && id->data[i + 1] == ':') {
+            *ret_mark = gs_slice_make(id->data + i + 2, id->len - i - 2);
             id->len = i;
             return true;
         }
@@ -91,6 +92,7 @@ static bool cut_replica(struct gs_slice *id)
     struct gs_slice last = gs_slice_make(slash + 1, id->len - (size_t)(slash + 1 - id->data));
     if (!gs_slice_starts(last, "vgpu") || !all_digits(gs_slice_make(last.data + 4, last.len - 4)))
         return false;
+    *ret_mark = gs_slice_make(last.data + 4, last.len - 4);
     id->len = (size_t)(slash - id->data);
     return true;
 }
@@ -126,8 +128,13 @@ static void holders_free(void *p)
     free(h);
 }
 
-static void add_holder(struct device_map *m, const char *key, bool shared, const char *ns,
-                       const char *pod, const char *container)
+static void copy_mark(struct device_holder *h, struct gs_slice mark)
+{
+    snprintf(h->replica, sizeof(h->replica), GS_SLICE_FMT, GS_SLICE_ARG(mark));
+}
+
+static void add_holder(struct device_map *m, const char *key, bool shared, struct gs_slice mark,
+                       const char *ns, const char *pod, const char *container)
 {
     struct device_holders *h = gs_hmap_get_str(m->devices, key);
     if (!h) {
@@ -155,6 +162,7 @@ static void add_holder(struct device_map *m, const char *key, bool shared, const
         .shared = shared,
         .replicas = 1,
     };
+    copy_mark(&h->items[h->len - 1], mark);
 }
 
 static void add_device(struct device_map *m, const char *id, const Podresources__PodResources *pod,
@@ -162,9 +170,10 @@ static void add_device(struct device_map *m, const char *id, const Podresources_
 {
     char key[KEY_SIZE];
     struct gs_slice s = gs_slice_of(id);
-    bool shared = cut_replica(&s);
+    struct gs_slice mark = GS_SLICE("");
+    bool shared = cut_replica(&s, &mark);
     if (canonical(s, key, sizeof(key)))
-        add_holder(m, key, shared, pod->namespace_, pod->name, container->name);
+        add_holder(m, key, shared, mark, pod->namespace_, pod->name, container->name);
 }
 
 static void add_pod(struct device_map *m, const Podresources__PodResources *pod,
@@ -254,7 +263,8 @@ static void count_device(struct device_replicas *r, const char *id)
 {
     char key[KEY_SIZE];
     struct gs_slice s = gs_slice_of(id);
-    cut_replica(&s);
+    struct gs_slice mark;
+    cut_replica(&s, &mark);
     if (!canonical(s, key, sizeof(key)))
         return;
     struct replica_count *c = gs_hmap_get_str(r->counts, key);

@@ -17,6 +17,7 @@ struct device_holder {
     char *namespace_name, *pod, *container;
     bool shared;       // holds replicas, not the whole device
     unsigned replicas; // how many of them; 1 for a whole device
+    char replica[16];  // the mark of the first: "0" of GPU-…::0; "" for a whole device
 };
 
 struct device_holders {

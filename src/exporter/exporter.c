@@ -22,6 +22,7 @@ struct exporter {
     struct sample *sample;           // NULL: none yet, or NVML fails as a whole
     char *problem;                   // why there is none; NULL: none
     bool opened, simulated, was_stuck;
+    size_t hung; // GPUs that do not answer, as told last
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
     struct gs_buf body;      // of /metrics; the first gpu_len bytes are of sample and map
@@ -29,10 +30,21 @@ struct exporter {
     bool dirty; // sample or map are newer than the body
 };
 
+static size_t count_hung(const struct exporter *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; e->sample && i < e->sample->gpus->n_devices; i++)
+        n += e->sample->gpus->devices[i].hung;
+    return n;
+}
+
+// A GPU that hangs is left out while the others go on; stuck is when nothing goes on.
 static bool is_stuck(const struct exporter *e, int64_t now)
 {
     int64_t since = sampler_busy_since_ns(e->sampler);
-    return since && now - since > e->cfg.stuck_after_ns;
+    size_t hung = count_hung(e);
+    return (since && now - since > e->cfg.stuck_after_ns) ||
+           (hung && hung == e->sample->gpus->n_devices);
 }
 
 // What is older is left out: repeating it would look like a measurement.
@@ -64,7 +76,7 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
-    bool busy = sampler_busy_since_ns(e->sampler) != 0;
+    bool busy = sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
     if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
     else
@@ -80,11 +92,9 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         return;
     }
     if (e->dirty) {
-        const struct render_names names = {e->cfg.hostname_label, e->cfg.hostname,
-                                           e->cfg.node_name};
         gs_buf_clear(&e->body);
         if (e->sample)
-            render_gpus(&names, e->sample, attribution_map(e->attribution),
+            render_gpus(&e->cfg.names, e->sample, attribution_map(e->attribution),
                         attribution_replicas(e->attribution), &e->body);
         e->gpu_len = e->body.len;
         e->dirty = false;
@@ -101,7 +111,11 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
 
 static void handle_health(struct exporter *e, struct http_exchange *x)
 {
-    if (is_fresh(e, gs_mono_ns()))
+    size_t hung = count_hung(e);
+    if (is_fresh(e, gs_mono_ns()) && hung)
+        http_reply_text(x, 200, "OK, but %zu of %zu GPUs do not answer", hung,
+                        e->sample->gpus->n_devices);
+    else if (is_fresh(e, gs_mono_ns()))
         http_reply_text(x, 200, "OK");
     else
         reply_unavailable(e, x);
@@ -163,6 +177,17 @@ static void poke_for_new_processes(struct exporter *e)
     e->processes_seen = seen;
 }
 
+static void tell_hung(struct exporter *e, size_t hung)
+{
+    if (hung > e->hung)
+        gs_err("exporter",
+               "%zu of %zu GPUs do not answer (a driver call does not return); the others go on",
+               hung, e->sample->gpus->n_devices);
+    else if (hung < e->hung)
+        gs_info("exporter", "a GPU answers again; %zu still do not", hung);
+    e->hung = hung;
+}
+
 static void take_sample(struct exporter *e, struct sample *s)
 {
     if (e->problem)
@@ -171,6 +196,7 @@ static void take_sample(struct exporter *e, struct sample *s)
     e->problem = NULL;
     sample_free(e->sample);
     e->sample = s;
+    tell_hung(e, count_hung(e));
     e->opened = true;
     e->simulated = s->gpus->simulated;
     poke_for_new_processes(e);
@@ -225,10 +251,24 @@ static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
     return attribution_new(loop, &cfg, &e->attribution);
 }
 
+static struct gpu_backend_config backend_config(const struct exporter *e, bool *wanted)
+{
+    struct gpu_backend_config cfg = e->cfg.backend;
+    if (e->cfg.names.counters) {
+        counters_wanted(e->cfg.names.counters, wanted);
+        cfg.wanted = wanted;
+    }
+    cfg.hung_after_ns = e->cfg.stuck_after_ns;
+    cfg.xid_window_ns = (int64_t)e->cfg.names.xid_window_ms * GS_NS_PER_MS;
+    cfg.clock_window_ns = (int64_t)e->cfg.names.clock_window_ms * GS_NS_PER_MS;
+    return cfg;
+}
+
 static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
 {
+    bool wanted[GPU_F_COUNT];
     struct sampler_config cfg = {
-        .backend = e->cfg.backend,
+        .backend = backend_config(e, wanted),
         .interval_ns = e->cfg.interval_ns,
         .owners.proc = e->cfg.proc,
         .on_sample = on_sample,

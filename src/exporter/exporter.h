@@ -3,6 +3,8 @@
 // each sample or change of the map, however often it is scraped.
 #pragma once
 
+#include "exporter/counters.h"
+#include "exporter/render.h"
 #include "gpu/gpu.h"
 #include "net/http.h"
 
@@ -13,11 +15,9 @@ struct exporter_config {
     const char *address;
     uint16_t port; // 0: any free one
     struct gpu_backend_config backend;
-    int64_t interval_ns;        // between passes
-    int64_t stuck_after_ns;     // a pass that takes longer counts as stuck; 0: 10 s
-    const char *hostname_label; // "hostname" or "Hostname"; NULL: none
-    const char *hostname;
-    const char *node_name;
+    int64_t interval_ns;             // between passes
+    int64_t stuck_after_ns;          // a pass that takes longer counts as stuck; 0: 10 s
+    struct render_names names;       // counters may be NULL; borrowed
     const char *podresources_socket; // NULL: no attribution
     int64_t podresources_interval_ns;
     const char *const *extra_resources;

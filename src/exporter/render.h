@@ -5,13 +5,33 @@
 
 #include "base/buf.h"
 #include "exporter/attribution.h"
+#include "exporter/counters.h"
 #include "exporter/sampler.h"
+
+// Pod facts of the API server. Strings are borrowed until the next call; false: not known.
+struct render_pod {
+    const char *uid;
+    const char *labels; // 'name="value"' each with a comma before it, sorted; "" for none
+};
+typedef bool (*render_pod_fn)(void *arg, const char *ns, const char *pod, struct render_pod *ret);
 
 struct render_names {
     const char *hostname_label; // "hostname", "Hostname"; NULL: no such label
     const char *hostname;
-    const char *node_name; // label NodeName of the per-process families
+    const char *node_name;           // label NodeName of the per-process families
+    const struct counters *counters; // NULL: the default ones
+    bool old_namespace;              // uuid, pod_name, pod_namespace, container_name
+    bool replace_blanks;             // in modelName: runs of blanks become "-"
+    bool virtual_gpus;               // a shared GPU's lines once for each pod
+    const char *devices;             // --devices: "f", "g:0,2-4", "i"; NULL: f. Checked before
+    render_pod_fn pod;               // NULL: no API server is asked
+    void *pod_arg;
+    const char *hpc_dir; // folder of files "GPU" and "GPU.GI" with a job in each line; NULL
+    uint64_t xid_window_ms, clock_window_ms;
+    bool timestamps;
 };
+// Whether a --devices text can be understood.
+bool render_devices_valid(const char *devices);
 
 // All that depends on the sample and the map alone. A field that the driver did not give has no
 // line, a family without a line no header. map and replicas may be NULL.

@@ -55,17 +55,63 @@ static void render_sampling(const struct render_self *self, struct gs_buf *out)
            "How long the last sampling pass took.", (double)self->sample->gpus->duration_us / 1e6);
 }
 
-static void render_lost(const struct gpu_snapshot *g, struct gs_buf *out)
+static void render_state(const struct gpu_snapshot *g, const char *name, const char *help,
+                         bool (*state)(const struct gpu_device *), struct gs_buf *out)
 {
-    static const char name[] = "gpuscale_exporter_gpu_lost";
-    if (!g->n_devices)
-        return;
-    family(out, name, METRICS_GAUGE, "1 when the driver has lost the GPU.");
+    family(out, name, METRICS_GAUGE, help);
     for (size_t i = 0; i < g->n_devices; i++) {
         char index[16];
         snprintf(index, sizeof(index), "%u", g->devices[i].index);
         struct metrics_label labels[] = {label("gpu", index), label("UUID", g->devices[i].uuid)};
-        metrics_write_sample(out, name, labels, 2, g->devices[i].lost);
+        metrics_write_sample(out, name, labels, 2, state(&g->devices[i]));
+    }
+}
+
+static bool is_lost(const struct gpu_device *d)
+{
+    return d->lost;
+}
+
+static bool is_hung(const struct gpu_device *d)
+{
+    return d->hung;
+}
+
+// How many fields of each GPU are absent, by reason.
+static void render_absent(const struct gpu_snapshot *g, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_absent_fields";
+    family(out, name, METRICS_GAUGE, "Fields that the GPU does not give, by reason; / names them.");
+    for (size_t i = 0; i < g->n_devices; i++) {
+        char index[16];
+        snprintf(index, sizeof(index), "%u", g->devices[i].index);
+        for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_HUNG; v++) {
+            unsigned n = 0;
+            for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+                n += g->devices[i].fields[f].validity == v;
+            struct metrics_label labels[] = {label("gpu", index), label("UUID", g->devices[i].uuid),
+                                             label("reason", gpu_validity_text(v))};
+            if (n)
+                metrics_write_sample(out, name, labels, 3, n);
+        }
+    }
+}
+
+static void render_calls(const struct gpu_snapshot *g, struct gs_buf *out)
+{
+    static const char count[] = "gpuscale_exporter_nvml_calls_total";
+    static const char seconds[] = "gpuscale_exporter_nvml_call_seconds_total";
+    family(out, count, METRICS_COUNTER, "NVML calls.");
+    for (size_t i = 0; i < g->n_calls; i++) {
+        struct metrics_label l = label("call", g->calls[i].call);
+        if (g->calls[i].count)
+            metrics_write_sample(out, count, &l, 1, (double)g->calls[i].count);
+    }
+    family(out, seconds, METRICS_COUNTER, "Time that NVML calls took.");
+    for (size_t i = 0; i < g->n_calls; i++) {
+        struct metrics_label l = label("call", g->calls[i].call);
+        if (g->calls[i].count)
+            metrics_write_sample(out, seconds, &l, 1, (double)g->calls[i].ns / 1e9);
     }
 }
 
@@ -119,7 +165,12 @@ void render_self(const struct render_self *self, struct gs_buf *out)
     render_build(self, out);
     render_sampling(self, out);
     if (self->sample) {
-        render_lost(self->sample->gpus, out);
+        render_state(self->sample->gpus, "gpuscale_exporter_gpu_lost",
+                     "1 when the driver has lost the GPU.", is_lost, out);
+        render_state(self->sample->gpus, "gpuscale_exporter_gpu_hung",
+                     "1 when a driver call for the GPU does not return.", is_hung, out);
+        render_absent(self->sample->gpus, out);
+        render_calls(self->sample->gpus, out);
         render_errors(self->sample->gpus, out);
         render_attributions(self->sample, out);
     }
@@ -151,12 +202,14 @@ static void index_device(const struct gpu_device *d, struct gs_buf *out)
     add_html(out, d->name);
     gs_buf_add_str(out, "</h2>\n<p>");
     add_html(out, d->uuid);
-    gs_buf_add_str(out, d->lost ? " is lost.</p>\n" : "</p>\n");
-    if (d->lost)
+    gs_buf_add_str(out, d->lost   ? " is lost.</p>\n"
+                        : d->hung ? " does not answer.</p>\n"
+                                  : "</p>\n");
+    if (d->lost || d->hung)
         return;
     gs_buf_add_str(out, "<ul>\n");
     for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
-        if (d->fields[f].validity != GPU_VALID)
+        if (d->fields[f].validity != GPU_VALID && d->fields[f].validity != GPU_UNKNOWN)
             gs_buf_addf(out, "<li>%s: %s</li>\n", gpu_field_name(f),
                         gpu_validity_text(d->fields[f].validity));
     if (d->process_util != GPU_VALID)

@@ -15,13 +15,15 @@ struct sampler {
     uv_async_t async;
     pthread_t thread;
     struct sampler_config cfg; // constant while the thread runs
+    bool wanted[GPU_F_COUNT];
 
     // Under the lock.
     pthread_mutex_t lock;
     pthread_cond_t changed; // stopping, ended
     bool stopping, ended;
-    unsigned refs; // of the loop's handle and of the thread
-    bool opened;   // the library is open
+    bool left_behind; // a thread of the back end hangs in the driver
+    unsigned refs;    // of the loop's handle and of the thread
+    bool opened;      // the library is open
     int64_t busy_since_ns;
     struct sample *sample; // handed over, not yet taken; a newer one replaces it
     struct gs_error *error;
@@ -157,10 +159,11 @@ static void *sampler_main(void *arg)
         if (next < now)
             next = now + s->cfg.interval_ns - (now - next) % s->cfg.interval_ns;
     } while (sleep_until(s, next));
-    gpu_backend_close(s->backend);
+    bool clean = gpu_backend_stop(s->backend);
     owner_cache_free(s->owners);
     pthread_mutex_lock(&s->lock);
     s->ended = true;
+    s->left_behind = !clean;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     sampler_unref(s);
@@ -213,6 +216,10 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
     struct sampler *s = gs_alloc(sizeof(*s));
     s->cfg = *cfg;
     s->cfg.backend.library = gs_strdup(cfg->backend.library);
+    if (cfg->backend.wanted) {
+        memcpy(s->wanted, cfg->backend.wanted, sizeof(s->wanted));
+        s->cfg.backend.wanted = s->wanted;
+    }
     init_sync(s);
     int rc = uv_async_init(loop, &s->async, on_async);
     if (rc < 0) {
@@ -240,7 +247,7 @@ int64_t sampler_busy_since_ns(struct sampler *s)
     return since;
 }
 
-static bool wait_ended(struct sampler *s)
+static bool wait_ended(struct sampler *s, bool *ret_clean)
 {
     int64_t deadline = gs_mono_ns() + STOP_WAIT_NS;
     struct timespec at = {deadline / GS_NS_PER_SEC, deadline % GS_NS_PER_SEC};
@@ -250,6 +257,7 @@ static bool wait_ended(struct sampler *s)
     while (!s->ended && gs_mono_ns() < deadline)
         pthread_cond_timedwait(&s->changed, &s->lock, &at);
     bool ended = s->ended;
+    *ret_clean = ended && !s->left_behind;
     pthread_mutex_unlock(&s->lock);
     return ended;
 }
@@ -258,11 +266,12 @@ bool sampler_stop(struct sampler *s)
 {
     if (!s)
         return true;
-    bool ended = wait_ended(s);
+    bool clean = false;
+    bool ended = wait_ended(s, &clean);
     if (ended)
         pthread_join(s->thread, NULL);
     else
         pthread_detach(s->thread); // it frees what it still uses if it ever comes back
     uv_close((uv_handle_t *)&s->async, unref_on_close);
-    return ended;
+    return clean;
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/backend.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 // Before the first pass there is no previous one; the window of rates starts this long ago.
 #define FIRST_WINDOW_US 1000000
+#define STOP_WAIT_NS    (300 * GS_NS_PER_MS)
 
 enum gpu_validity backend_validity(nvml_ret ret)
 {
@@ -48,8 +49,11 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     }
 }
 
-nvml_ret backend_note(struct gpu_backend *b, enum nvml_call call, nvml_ret ret)
+nvml_ret backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
 {
+    int64_t now = gs_mono_ns();
+    b->calls[call]++;
+    b->call_ns[call] += now - b->started_ns;
     // The event wait speaks for all devices together.
     if (ret == NVML_GPU_IS_LOST && call != NVML_CALL_event_set_wait)
         b->device_lost = true;
@@ -67,7 +71,7 @@ nvml_ret backend_note(struct gpu_backend *b, enum nvml_call call, nvml_ret ret)
     return ret;
 }
 
-void *backend_scratch(struct gpu_backend *b, size_t n, size_t size)
+void *backend_scratch(struct gpu_reader *b, size_t n, size_t size)
 {
     if (n * size > b->scratch_size) {
         free(b->scratch);
@@ -79,15 +83,48 @@ void *backend_scratch(struct gpu_backend *b, size_t n, size_t size)
     return b->scratch;
 }
 
-static void unready(struct gpu_backend *b)
+bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last)
+{
+    for (enum gpu_field f = first; f <= last; f++)
+        if (r->backend->wanted[f])
+            return true;
+    return false;
+}
+
+void backend_unload(struct gpu_backend *b)
 {
     if (b->ready) {
-        backend_stop_events(b);
+        for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
+            struct gpu_worker *w = b->workers[i];
+            if (!w || !w->known)
+                continue;
+            backend_free_gpm(&b->nvml, w->known);
+            w->known->xid_registered = false;
+            w->known->handle = NULL;
+        }
+        if (b->events && b->nvml.event_set_free)
+            b->nvml.event_set_free(b->events);
+        b->events = NULL;
         if (b->nvml.shutdown)
             b->nvml.shutdown();
     }
     nvml_unload(&b->nvml);
     b->ready = false;
+}
+
+static bool all_idle(struct gpu_backend *b)
+{
+    bool idle = worker_idle(b->event_worker);
+    for (size_t i = 0; i < GPU_MAX_DEVICES && idle; i++)
+        idle = worker_idle(b->workers[i]);
+    return idle;
+}
+
+// The library stays while a thread hangs in it.
+static void unready(struct gpu_backend *b)
+{
+    if (all_idle(b))
+        backend_unload(b);
 }
 
 static struct gs_error *nvml_error(struct gpu_backend *b, enum nvml_call call, nvml_ret ret)
@@ -116,7 +153,7 @@ static struct gs_error *make_ready(struct gpu_backend *b)
         nvml_unload(&b->nvml);
         return err;
     }
-    nvml_ret ret = NVML(b, init);
+    nvml_ret ret = NVML(&b->reader, init);
     if (ret) {
         err = nvml_error(b, NVML_CALL_init, ret);
         nvml_unload(&b->nvml);
@@ -127,12 +164,42 @@ static struct gs_error *make_ready(struct gpu_backend *b)
     return NULL;
 }
 
-struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret)
+static void set_config(struct gpu_backend *b, const struct gpu_backend_config *cfg)
 {
-    struct gpu_backend *b = gs_alloc(sizeof(*b));
     b->cfg = *cfg;
     b->library = gs_strdup(cfg->library);
     b->cfg.library = NULL;
+    b->cfg.wanted = NULL;
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        b->wanted[f] = cfg->wanted ? cfg->wanted[f] : f != GPU_F_PCIE_TX && f != GPU_F_PCIE_RX;
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        b->wants_group[gpu_field_info(f)->group] |= b->wanted[f];
+    if (!b->cfg.hung_after_ns)
+        b->cfg.hung_after_ns = 10 * GS_NS_PER_SEC;
+    if (!b->cfg.patience_ns)
+        b->cfg.patience_ns = GS_NS_PER_SEC;
+    if (b->cfg.patience_ns > b->cfg.hung_after_ns)
+        b->cfg.patience_ns = b->cfg.hung_after_ns;
+    if (!b->cfg.xid_window_ns)
+        b->cfg.xid_window_ns = 300 * GS_NS_PER_SEC;
+    if (!b->cfg.clock_window_ns)
+        b->cfg.clock_window_ns = 300 * GS_NS_PER_SEC;
+}
+
+struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret)
+{
+    struct gpu_backend *b = gs_alloc(sizeof(*b));
+    set_config(b, cfg);
+    b->reader.nvml = &b->nvml;
+    b->reader.backend = b;
+    b->refs = 1;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->posted, &attr);
+    pthread_cond_init(&b->done, &attr);
+    pthread_condattr_destroy(&attr);
     struct gs_error *err = make_ready(b);
     if (err) {
         gpu_backend_close(b);
@@ -142,15 +209,40 @@ struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct g
     return NULL;
 }
 
-void gpu_backend_close(struct gpu_backend *b)
+static bool any_thread(const struct gpu_backend *b)
+{
+    bool any = b->event_worker && b->event_worker->started;
+    for (size_t i = 0; i < GPU_MAX_DEVICES && !any; i++)
+        any = b->workers[i] && b->workers[i]->started;
+    return any;
+}
+
+bool gpu_backend_stop(struct gpu_backend *b)
 {
     if (!b)
-        return;
-    unready(b);
-    free(b->library);
-    free(b->errors);
-    free(b->scratch);
-    free(b);
+        return true;
+    int64_t deadline = gs_mono_ns() + STOP_WAIT_NS;
+    struct timespec at = {deadline / GS_NS_PER_SEC, deadline % GS_NS_PER_SEC};
+    pthread_mutex_lock(&b->lock);
+    b->ending = true;
+    pthread_cond_broadcast(&b->posted);
+    while (any_thread(b) && gs_mono_ns() < deadline)
+        pthread_cond_timedwait(&b->done, &b->lock, &at);
+    bool ended = !any_thread(b);
+    // Who has left the loop is about to drop its reference and touches nothing else.
+    while (ended && b->refs > 1) {
+        pthread_mutex_unlock(&b->lock);
+        sched_yield();
+        pthread_mutex_lock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    backend_unref(b);
+    return ended;
+}
+
+void gpu_backend_close(struct gpu_backend *b)
+{
+    gpu_backend_stop(b);
 }
 
 bool gpu_backend_simulated(const struct gpu_backend *b)
@@ -158,149 +250,260 @@ bool gpu_backend_simulated(const struct gpu_backend *b)
     return b->simulated;
 }
 
-// --- enumeration ---
+// --- which device is which ---
 
-static struct known_device *known_by_uuid(struct gpu_backend *b, const char *uuid)
+static struct gpu_worker *worker_of_uuid(struct gpu_backend *b, const char *uuid)
 {
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (b->known[i].used && gs_streq(b->known[i].uuid, uuid))
-            return &b->known[i];
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
+        struct gpu_worker *w = b->workers[i];
+        if (w && w->known && gs_streq(w->known->uuid, uuid))
+            return w;
+    }
     return NULL;
 }
 
-static struct known_device *known_by_index(struct gpu_backend *b, uint32_t index)
+static void forget(struct gpu_backend *b, struct gpu_worker *w)
 {
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (b->known[i].used && !b->known[i].seen && b->known[i].index == index)
-            return &b->known[i];
-    return NULL;
+    if (w->known)
+        backend_free_gpm(&b->nvml, w->known);
+    free(w->known);
+    w->known = NULL;
+    device_free(w->last);
+    w->last = NULL;
 }
 
-static struct known_device *known_new(struct gpu_backend *b)
+static struct known_device *known_new(const char *uuid)
 {
-    for (size_t pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-            if (!b->known[i].used || (pass && !b->known[i].seen))
-                return &b->known[i];
-    return NULL;
-}
-
-static void read_identity(struct gpu_backend *b, nvml_device handle, const char *uuid,
-                          struct known_device *k)
-{
-    *k = (struct known_device){.used = true, .xid_validity = GPU_UNKNOWN};
+    struct known_device *k = gs_alloc(sizeof(*k));
     uint64_t now = (uint64_t)gs_unix_us();
     k->util_seen_us = k->process_seen_us = now - FIRST_WINDOW_US;
     snprintf(k->uuid, sizeof(k->uuid), "%s", uuid);
-    char name[NVML_TEXT_NAME] = "";
-    if (NVML(b, name, handle, name, sizeof(name)) == NVML_OK)
-        snprintf(k->name, sizeof(k->name), "%.*s", (int)sizeof(name) - 1, name);
-    unsigned minor = 0;
-    k->has_minor = NVML(b, minor, handle, &minor) == NVML_OK;
-    k->minor = minor;
-    struct nvml_pci_info pci = {0};
-    if (NVML(b, pci_info, handle, &pci) == NVML_OK)
-        // A fallback symbol fills the legacy text only, with a domain of four digits.
-        snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
-                 pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
-}
-
-// Finds the device behind an index. NULL: nothing can be said about it.
-static struct known_device *identify(struct gpu_backend *b, uint32_t index)
-{
-    b->device_lost = false;
-    nvml_device handle = NULL;
-    char uuid[NVML_TEXT_UUID] = "";
-    nvml_ret ret = NVML(b, handle_by_index, index, &handle);
-    if (ret == NVML_OK)
-        ret = NVML(b, uuid, handle, uuid, sizeof(uuid));
-    if (ret == NVML_GPU_IS_LOST)
-        return known_by_index(b, index);
-    if (ret != NVML_OK || !uuid[0])
-        return NULL;
-    uuid[sizeof(uuid) - 1] = '\0';
-    struct known_device *k = known_by_uuid(b, uuid);
-    if (!k) {
-        k = known_new(b);
-        if (!k)
-            return NULL;
-        read_identity(b, handle, uuid, k);
-    } else if (k->handle != handle) {
-        k->xid_registered = false;
-    }
-    k->handle = handle;
     return k;
 }
 
-static void mark_lost(struct gpu_device *d)
+// Gives what is known of the device behind this index to its worker; false: there is none.
+static bool assign(struct gpu_backend *b, struct gpu_worker *w)
 {
-    d->lost = true;
+    if (w->ret == NVML_GPU_IS_LOST) // its name is still known
+        return w->known != NULL;
+    if (w->ret != NVML_OK)
+        return false;
+    struct gpu_worker *other = worker_of_uuid(b, w->uuid);
+    if (other && other != w) {
+        // Indices have shifted. Twice the same UUID, or a worker that hangs: that one keeps it.
+        if (!worker_idle(other) || (other->index < w->index && gs_streq(other->uuid, w->uuid)))
+            return false;
+        struct known_device *k = w->known;
+        struct gpu_device *last = w->last;
+        w->known = other->known;
+        w->last = other->last;
+        other->known = k;
+        other->last = last;
+    } else if (!other) {
+        forget(b, w);
+        w->known = known_new(w->uuid);
+    }
+    if (w->known->handle != w->handle)
+        w->known->xid_registered = false;
+    w->known->handle = w->handle;
+    return true;
+}
+
+// --- a pass ---
+
+static void mark_absent(struct gpu_device *d, enum gpu_validity why)
+{
+    d->lost = why == GPU_LOST;
+    d->hung = why == GPU_HUNG;
     d->processes_valid = false;
-    d->process_util = GPU_LOST;
-    d->n_processes = d->n_instances = 0;
+    d->process_util = why;
+    d->n_processes = d->n_instances = d->n_xids = 0;
     for (size_t f = 0; f < GPU_F_COUNT; f++)
-        d->fields[f] = (struct gpu_value){.validity = GPU_LOST};
+        d->fields[f] = (struct gpu_value){.validity = why};
 }
 
-static void read_device(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void identify_all(struct gpu_backend *b, unsigned count, bool *posted, int64_t deadline)
 {
-    backend_watch_events(b, k);
-    backend_read_fields(b, k, d);
-    if (!b->device_lost)
-        backend_read_instances(b, k, d);
-    if (!b->device_lost)
-        backend_read_processes(b, k, d);
-}
-
-static void add_device(struct gpu_backend *b, uint32_t index, struct gpu_snapshot *s)
-{
-    struct known_device *k = identify(b, index);
-    if (!k || k->seen)
-        return;
-    k->seen = true;
-    k->index = index;
-    struct gpu_device *d = &s->devices[s->n_devices++];
-    d->index = index;
-    d->minor = k->minor;
-    d->has_minor = k->has_minor;
-    memcpy(d->uuid, k->uuid, sizeof(d->uuid));
-    memcpy(d->name, k->name, sizeof(d->name));
-    memcpy(d->pci_bus_id, k->pci_bus_id, sizeof(d->pci_bus_id));
-    d->memory_total = k->memory_total;
-    if (!b->device_lost)
-        read_device(b, k, d);
-    if (b->device_lost) {
-        mark_lost(d);
-        k->xid_registered = k->has_nvlink = false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!b->workers[i])
+            b->workers[i] = worker_new(b, i);
+        posted[i] = b->workers[i] && worker_idle(b->workers[i]);
+        if (posted[i])
+            worker_post(b->workers[i], JOB_IDENTIFY);
     }
-    k->memory_total = d->memory_total;
+    if (!b->event_worker)
+        b->event_worker = worker_new(b, GPU_MAX_DEVICES);
+    if (!b->events && b->event_worker && worker_idle(b->event_worker) &&
+        backend_wants(&b->reader, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS))
+        worker_post(b->event_worker, JOB_MAKE_EVENTS);
+    workers_wait(b, deadline);
+    b->events_validity = GPU_UNKNOWN;
+    if (!b->events && b->event_worker && worker_idle(b->event_worker))
+        b->events_validity = backend_validity(b->event_worker->ret);
 }
 
-static void enumerate(struct gpu_backend *b, unsigned count, struct gpu_snapshot *s)
+static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_t deadline)
 {
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        b->known[i].seen = false;
-    s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
+    for (uint32_t i = 0; i < count; i++) {
+        struct gpu_worker *w = b->workers[i];
+        posted[i] = posted[i] && worker_idle(w) && assign(b, w);
+    }
     for (uint32_t i = 0; i < count; i++)
-        add_device(b, i, s);
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (!b->known[i].seen)
-            b->known[i] = (struct known_device){0};
+        if (posted[i])
+            worker_post(b->workers[i], JOB_READ);
+    workers_wait(b, deadline);
+    if (b->events && b->event_worker && worker_idle(b->event_worker)) {
+        worker_post(b->event_worker, JOB_TAKE_EVENTS);
+        workers_wait(b, deadline);
+    }
 }
 
-// XIDs are taken after the devices were registered, and also tell of the pass that just ended.
-static void fill_xids(struct gpu_backend *b, struct gpu_snapshot *s)
+static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
 {
-    backend_take_events(b);
-    for (size_t i = 0; i < s->n_devices; i++) {
-        const struct known_device *k = known_by_uuid(b, s->devices[i].uuid);
-        if (!k || s->devices[i].lost)
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
+        struct gpu_worker *w = b->workers[i];
+        if (!w || !w->known || w->known->handle != e->device)
             continue;
-        s->devices[i].fields[GPU_F_XID_ERRORS] = (struct gpu_value){
-            .validity = k->xid_validity,
-            .i = (int64_t)k->last_xid,
-        };
+        struct known_device *k = w->known;
+        k->last_xid = e->xid;
+        k->xids[k->next_xid].mono_ns = gs_mono_ns();
+        k->xids[k->next_xid].xid = (uint32_t)e->xid;
+        k->next_xid = (k->next_xid + 1) % GPU_MAX_XIDS;
+        k->n_xids += k->n_xids < GPU_MAX_XIDS;
     }
+}
+
+static void remember_events(struct gpu_backend *b)
+{
+    struct gpu_worker *w = b->event_worker;
+    if (!w || !worker_idle(w))
+        return;
+    for (size_t i = 0; i < w->n_taken; i++)
+        remember_xid(b, &w->taken[i]);
+    w->n_taken = 0;
+    // A set with a lost GPU in it may answer with that for ever: the next pass makes a new one of
+    // the GPUs that are there.
+    if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !all_idle(b))
+        return;
+    NVML(&b->reader, event_set_free, b->events);
+    b->events = NULL;
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        if (b->workers[i] && b->workers[i]->known)
+            b->workers[i]->known->xid_registered = false;
+}
+
+static void fill_xids(const struct gpu_backend *b, const struct known_device *k,
+                      struct gpu_device *d)
+{
+    int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
+    d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
+        .validity = k->xid_validity,
+        .i = (int64_t)k->last_xid,
+    };
+    d->n_xids = 0;
+    for (size_t i = 0; i < k->n_xids; i++) {
+        size_t at = 0;
+        if (k->xids[i].mono_ns < since)
+            continue;
+        while (at < d->n_xids && d->xids[at].xid != k->xids[i].xid)
+            at++;
+        if (at == d->n_xids)
+            d->xids[d->n_xids++] = (struct gpu_xid_count){.xid = k->xids[i].xid};
+        d->xids[at].count++;
+    }
+}
+
+// What this pass can say about the device behind an index.
+static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified,
+                    struct gpu_snapshot *s)
+{
+    struct gpu_device *d = &s->devices[s->n_devices];
+    int64_t since = worker_busy_since_ns(w);
+    if (!since && w->device) { // also that of a late one
+        device_free(w->last);
+        w->last = GS_TAKE(w->device);
+        if (w->last->lost) {
+            mark_absent(w->last, GPU_LOST);
+            if (w->known) {
+                w->known->xid_registered = false;
+                memset(w->known->links, 0, sizeof(w->known->links));
+            }
+        } else if (w->known) {
+            fill_xids(b, w->known, w->last);
+        }
+    } else if (!since && !identified) {
+        return;
+    }
+    bool hung = since && gs_mono_ns() - since > b->cfg.hung_after_ns;
+    if (!w->last) {
+        if (!hung)
+            return;
+        *d = (struct gpu_device){.index = w->index};
+        // Of a worker that hangs only its name is ours to read.
+        if (w->known)
+            memcpy(d->uuid, w->known->uuid, sizeof(d->uuid));
+        mark_absent(d, GPU_HUNG);
+        s->n_devices++;
+        return;
+    }
+    struct gpu_device *copy = device_copy(w->last);
+    *d = *copy;
+    free(copy);
+    d->index = w->index;
+    if (hung)
+        mark_absent(d, GPU_HUNG);
+    s->n_devices++;
+}
+
+static void merge_reader(const struct gpu_reader *r, struct gpu_snapshot *s)
+{
+    for (size_t i = 0; i < r->n_errors; i++) {
+        size_t at = 0;
+        while (at < s->n_errors &&
+               (s->errors[at].call != r->errors[i].call || s->errors[at].code != r->errors[i].code))
+            at++;
+        if (at == s->n_errors) {
+            s->errors = gs_realloc_array(s->errors, s->n_errors + 1, sizeof(*s->errors));
+            s->errors[s->n_errors++] =
+                (struct gpu_call_errors){r->errors[i].call, r->errors[i].code, 0};
+        }
+        s->errors[at].count += r->errors[i].count;
+    }
+    for (int c = 0; c < NVML_CALL_COUNT; c++) {
+        s->calls[c].count += r->calls[c];
+        s->calls[c].ns += r->call_ns[c];
+    }
+}
+
+static void fill_counts(struct gpu_backend *b, struct gpu_snapshot *s)
+{
+    s->errors = gs_alloc_array(1, sizeof(*s->errors));
+    s->calls = gs_alloc_array(NVML_CALL_COUNT, sizeof(*s->calls));
+    s->n_calls = NVML_CALL_COUNT;
+    for (int c = 0; c < NVML_CALL_COUNT; c++)
+        s->calls[c] = (struct gpu_call_time){.call = nvml_call_symbol(c)};
+    merge_reader(&b->reader, s);
+    if (b->event_worker && worker_idle(b->event_worker))
+        merge_reader(&b->event_worker->reader, s);
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        if (b->workers[i] && worker_idle(b->workers[i]))
+            merge_reader(&b->workers[i]->reader, s);
+}
+
+static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
+{
+    struct gpu_reader *r = &b->reader;
+    s->simulated = b->simulated;
+    if (NVML(r, driver_version, s->driver_version, sizeof(s->driver_version)) != NVML_OK)
+        s->driver_version[0] = '\0';
+    s->driver_version[sizeof(s->driver_version) - 1] = '\0';
+    if (b->wanted[GPU_F_NVML_VERSION] &&
+        NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) != NVML_OK)
+        s->nvml_version[0] = '\0';
+    s->nvml_version[sizeof(s->nvml_version) - 1] = '\0';
+    int cuda = 0;
+    if (b->wanted[GPU_F_CUDA_DRIVER_VERSION] && NVML(r, cuda_version, &cuda) == NVML_OK)
+        s->cuda_version = cuda;
 }
 
 struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot **ret)
@@ -310,23 +513,29 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     if (err)
         return err;
     unsigned count = 0;
-    nvml_ret code = NVML(b, count, &count);
+    nvml_ret code = NVML(&b->reader, count, &count);
     if (code != NVML_OK) {
         err = nvml_error(b, NVML_CALL_count, code);
         // Also after the driver was unloaded or replaced: a fresh start is the only way back.
         unready(b);
         return err;
     }
+    count = count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES;
     struct gpu_snapshot *s = gs_alloc(sizeof(*s));
-    s->simulated = b->simulated;
-    if (NVML(b, driver_version, s->driver_version, sizeof(s->driver_version)) != NVML_OK)
-        s->driver_version[0] = '\0';
-    enumerate(b, count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES, s);
-    fill_xids(b, s);
-    s->errors = gs_alloc_array(b->n_errors ? b->n_errors : 1, sizeof(*s->errors));
-    if (b->n_errors)
-        memcpy(s->errors, b->errors, b->n_errors * sizeof(*s->errors));
-    s->n_errors = b->n_errors;
+    s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
+    read_system(b, s);
+    bool posted[GPU_MAX_DEVICES] = {0};
+    int64_t deadline = start + b->cfg.patience_ns;
+    identify_all(b, count, posted, deadline);
+    read_all(b, count, posted, deadline);
+    remember_events(b);
+    for (uint32_t i = 0; i < count; i++)
+        if (b->workers[i])
+            collect(b, b->workers[i], posted[i], s);
+    for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
+        if (b->workers[i] && worker_idle(b->workers[i]))
+            forget(b, b->workers[i]);
+    fill_counts(b, s);
     s->unix_ms = gs_unix_ms();
     s->duration_us = (gs_mono_ns() - start) / 1000;
     *ret = s;

@@ -1,72 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the NVML back end: what is remembered between passes, and the steps of a pass. One
-// thread.
+// Inside of the NVML back end. The thread that samples (the coordinator) asks only what concerns
+// no single GPU; each GPU is read by a worker thread of its own, so that one whose driver calls
+// hang delays nobody.
 #pragma once
 
+#include "base/clock.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml.h"
 
-// Remembered of a GPU from pass to pass, so that one that is lost still has its name, and rates and
-// windows know where the last pass ended. Found by UUID: indices may shift.
-struct known_device {
-    bool used, seen; // seen: in the current pass
-    uint32_t index;
-    nvml_device handle;
-    char uuid[96], name[96], pci_bus_id[32];
-    uint32_t minor;
-    bool has_minor;
-    uint64_t memory_total;
-    uint64_t util_seen_us;    // newest utilisation sample taken into account
-    uint64_t process_seen_us; // when the last pass asked for per-process utilisation
-    bool has_nvlink;
-    uint64_t nvlink_kib;
-    int64_t nvlink_mono_ns;
-    bool xid_registered;
-    enum gpu_validity xid_validity;
-    uint64_t last_xid;
-};
+#include <pthread.h>
 
-struct gpu_backend {
-    struct gpu_backend_config cfg;
-    char *library; // copy of cfg.library
-    struct nvml nvml;
-    bool ready; // loaded and initialised
-    bool simulated;
-    nvml_event_set events;
-    struct known_device known[GPU_MAX_DEVICES];
+// What a thread calls NVML with. One thread at a time.
+struct gpu_reader {
+    const struct nvml *nvml;
+    const struct gpu_backend *backend; // only what is constant after opening
     struct gpu_call_errors *errors;
     size_t n_errors, cap_errors;
+    uint64_t calls[NVML_CALL_COUNT];
+    int64_t call_ns[NVML_CALL_COUNT];
+    int64_t started_ns;     // of the call that runs
     unsigned util_capacity; // records that the driver wanted room for so far; 0: not asked yet
     bool device_lost;       // a call of the device being read said GPU_IS_LOST
     void *scratch;          // lists of the driver, grown as needed
     size_t scratch_size;
 };
 
-// Books the outcome of a call; returns ret.
-nvml_ret backend_note(struct gpu_backend *b, enum nvml_call call, nvml_ret ret);
+// Two samples of performance counters: of a GPU, or of a MIG device's GPU instance.
+struct gpm_slot {
+    uint32_t gpu_instance; // GPU_NO_INSTANCE: the GPU itself
+    bool used, seen;
+    nvml_gpm_sample older, newer;
+    int64_t older_ns; // 0: none taken yet
+};
+
+enum { NVLINK_LINKS = 6, CLOCK_RING = 1024 };
+struct nvlink_counter {
+    bool valid;
+    uint64_t kib;
+    int64_t mono_ns;
+};
+
+// Remembered of a GPU from pass to pass, so that one that is lost still has its name, and rates and
+// windows know where the last pass ended. Found by UUID: indices may shift.
+struct known_device {
+    nvml_device handle;
+    char uuid[96], name[96], pci_bus_id[32];
+    bool named; // what follows up to texts was read
+    uint32_t minor;
+    bool has_minor;
+    char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
+    enum gpu_validity text_validity[GPU_T_COUNT];
+    uint64_t memory_total;
+    uint64_t util_seen_us;    // newest utilisation sample taken into account
+    uint64_t process_seen_us; // when the last pass asked for per-process utilisation
+    struct nvlink_counter links[NVLINK_LINKS + 1]; // the last one: their sum
+    enum gpu_validity gpm_validity;                // GPU_UNKNOWN: not asked yet
+    struct gpm_slot gpm[GPU_MAX_INSTANCES + 1];
+    struct {
+        int64_t mono_ns;
+        uint16_t bits;
+    } clocks[CLOCK_RING];
+    size_t n_clocks, next_clock;
+    // The coordinator's.
+    bool xid_registered;
+    enum gpu_validity xid_validity;
+    uint64_t last_xid;
+    struct {
+        int64_t mono_ns;
+        uint32_t xid;
+    } xids[GPU_MAX_XIDS];
+    size_t n_xids, next_xid;
+};
+
+enum gpu_job { JOB_NONE, JOB_IDENTIFY, JOB_READ, JOB_MAKE_EVENTS, JOB_TAKE_EVENTS };
+
+struct taken_event {
+    nvml_device device;
+    uint64_t xid;
+};
+
+// A thread. While `busy` all but the first lines belong to it, else to the coordinator.
+struct gpu_worker {
+    struct gpu_backend *backend;
+    uint32_t index;
+    pthread_t thread;
+    bool started;
+    enum gpu_job job; // under the lock, as the next two
+    bool busy, late;  // late: a pass has ended without it
+    int64_t busy_since_ns;
+
+    struct gpu_reader reader;
+    struct known_device *known; // NULL: no device was found
+    nvml_ret ret;               // of the job
+    nvml_device handle;         // of JOB_IDENTIFY
+    char uuid[NVML_TEXT_UUID];
+    struct gpu_device *device; // of JOB_READ
+    struct taken_event taken[64];
+    size_t n_taken;
+
+    struct gpu_device *last; // the coordinator's: what the last pass gave
+};
+
+struct gpu_backend {
+    struct gpu_backend_config cfg;
+    bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
+    char *library; // copy of cfg.library
+    struct nvml nvml;
+    bool ready; // loaded and initialised
+    bool simulated;
+    nvml_event_set events;
+    enum gpu_validity events_validity; // why there is none
+    struct gpu_reader reader; // the coordinator's
+    struct gpu_worker *workers[GPU_MAX_DEVICES], *event_worker;
+
+    pthread_mutex_t lock;
+    pthread_cond_t posted, done;
+    bool ending;
+    unsigned refs; // of the owner and of the threads
+};
+
+// Books the outcome and the time of a call; returns ret.
+nvml_ret backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
 enum gpu_validity backend_validity(nvml_ret ret);
-void *backend_scratch(struct gpu_backend *b, size_t n, size_t size); // zeroed
+void *backend_scratch(struct gpu_reader *r, size_t n, size_t size); // zeroed
+bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last);
 
-// Calls NVML and books the outcome: NVML(b, name, handle, buf, sizeof(buf)).
-#define NVML(b, member, ...)                                                                       \
-    backend_note((b), NVML_CALL_##member,                                                          \
-                 (b)->nvml.member ? (b)->nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
+// Calls NVML and books the outcome: NVML(r, name, handle, buf, sizeof(buf)).
+#define NVML(r, member, ...)                                                                       \
+    ((r)->started_ns = gs_mono_ns(),                                                               \
+     backend_note((r), NVML_CALL_##member,                                                         \
+                  (r)->nvml->member ? (r)->nvml->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND))
 
-// The steps. Each reads one device through `handle` into d; they stop early when it is lost.
-void backend_read_fields(struct gpu_backend *b, struct known_device *k, struct gpu_device *d);
-void backend_read_processes(struct gpu_backend *b, struct known_device *k, struct gpu_device *d);
+// --- values ---
+struct gpu_value backend_invalid(nvml_ret ret);
+struct gpu_value backend_integer(nvml_ret ret, uint64_t v);
+struct gpu_value backend_double(nvml_ret ret, double v);
+
+// --- the steps; each reads one device into d and stops early when it is lost ---
+void backend_read_identity(struct gpu_reader *r, struct known_device *k);
+void backend_read_fields(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void backend_read_processes(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 // MIG devices of d, and their processes.
-void backend_read_instances(struct gpu_backend *b, struct known_device *k, struct gpu_device *d);
+void backend_read_instances(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+// Performance counters of d and of its MIG devices, over the time since the last pass.
+void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void backend_free_gpm(const struct nvml *nvml, struct known_device *k);
 
-// Memory of a GPU or MIG device, in MiB; *ret_total in bytes, untouched when unknown.
-void backend_read_memory(struct gpu_backend *b, nvml_device handle, struct gpu_value *ret_free,
-                         struct gpu_value *ret_used, struct gpu_value *ret_reserved,
-                         uint64_t *ret_total);
+struct memory_values {
+    struct gpu_value total, free, used, reserved, used_ratio; // MiB, and 0 to 1
+    uint64_t bytes;                                           // 0: unknown
+};
+struct memory_values backend_read_memory(struct gpu_reader *r, nvml_device handle);
 // Adds what the process lists of `handle` hold to d; false when the driver gives no compute list.
-bool backend_list_processes(struct gpu_backend *b, nvml_device handle, uint32_t gpu_instance,
+bool backend_list_processes(struct gpu_reader *r, nvml_device handle, uint32_t gpu_instance,
                             struct gpu_device *d);
 
-// Events: registers k when that is not yet done; takes what has happened into known[].last_xid.
-void backend_watch_events(struct gpu_backend *b, struct known_device *k);
-void backend_take_events(struct gpu_backend *b);
-void backend_stop_events(struct gpu_backend *b);
+// --- events ---
+void backend_watch_events(struct gpu_reader *r, struct known_device *k); // of the device's worker
+nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret);
+nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w); // into w->taken
+
+// --- workers ---
+struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index); // NULL: no thread to be had
+void worker_post(struct gpu_worker *w, enum gpu_job job);
+// Waits until those with a job are done, or until the deadline; the others become late.
+void workers_wait(struct gpu_backend *b, int64_t deadline_ns);
+bool worker_idle(struct gpu_worker *w);             // also when it is NULL
+int64_t worker_busy_since_ns(struct gpu_worker *w); // 0: idle
+void backend_unref(struct gpu_backend *b);
+void backend_unload(struct gpu_backend *b); // no thread is inside the library any more
+void device_free(struct gpu_device *d);     // NULL is fine
+struct gpu_device *device_copy(const struct gpu_device *d);

@@ -2,58 +2,44 @@
 // XID errors, by an event set of our own. Only what happens after the registration is seen.
 #include "gpu/backend.h"
 
-enum { MAX_EVENTS_PER_PASS = 64 };
+#include "base/slice.h"
 
-void backend_watch_events(struct gpu_backend *b, struct known_device *k)
+void backend_watch_events(struct gpu_reader *r, struct known_device *k)
 {
-    if (k->xid_registered || k->xid_validity == GPU_NOT_SUPPORTED)
+    if (!backend_wants(r, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS) || k->xid_registered ||
+        k->xid_validity == GPU_NOT_SUPPORTED)
         return;
-    nvml_ret ret = b->events ? NVML_OK : NVML(b, event_set_create, &b->events);
+    nvml_event_set set = r->backend->events;
     unsigned long long supported = 0;
-    if (ret == NVML_OK)
-        ret = NVML(b, supported_events, k->handle, &supported);
+    nvml_ret ret = set ? NVML(r, supported_events, k->handle, &supported) : NVML_NOT_SUPPORTED;
     // Types that the device does not have make the registration fail.
     if (ret == NVML_OK && !(supported & NVML_EVENT_XID))
         ret = NVML_NOT_SUPPORTED;
     if (ret == NVML_OK)
-        ret = NVML(b, register_events, k->handle, NVML_EVENT_XID, b->events);
+        ret = NVML(r, register_events, k->handle, NVML_EVENT_XID, set);
     k->xid_registered = ret == NVML_OK;
-    k->xid_validity = backend_validity(ret);
+    k->xid_validity = set ? backend_validity(ret) : r->backend->events_validity;
 }
 
-static void take_event(struct gpu_backend *b, const struct nvml_event *e)
+nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret)
 {
-    if (!(e->type & NVML_EVENT_XID))
-        return;
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (b->known[i].used && b->known[i].handle == e->device)
-            b->known[i].last_xid = e->data;
+    nvml_event_set set = NULL;
+    nvml_ret rc = NVML(r, event_set_create, &set);
+    if (rc == NVML_OK)
+        *ret = set;
+    return rc;
 }
 
-void backend_take_events(struct gpu_backend *b)
+nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
 {
-    if (!b->events)
-        return;
-    for (int i = 0; i < MAX_EVENTS_PER_PASS; i++) {
+    w->n_taken = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(w->taken); i++) {
         struct nvml_event e = {0};
-        nvml_ret ret = NVML(b, event_set_wait, b->events, &e, 0);
-        if (ret == NVML_TIMEOUT)
-            return;
-        if (ret != NVML_OK) {
-            // A set with a lost GPU in it may answer with that for ever: the next pass makes a new
-            // one of the GPUs that are there.
-            backend_stop_events(b);
-            return;
-        }
-        take_event(b, &e);
+        nvml_ret ret = NVML(r, event_set_wait, r->backend->events, &e, 0);
+        if (ret != NVML_OK)
+            return ret;
+        if (e.type & NVML_EVENT_XID)
+            w->taken[w->n_taken++] = (struct taken_event){e.device, e.data};
     }
-}
-
-void backend_stop_events(struct gpu_backend *b)
-{
-    if (b->events)
-        NVML(b, event_set_free, b->events);
-    b->events = NULL;
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        b->known[i].xid_registered = false;
+    return NVML_OK;
 }

@@ -2,7 +2,6 @@
 // The readers: which NVML call gives which field, and in which unit.
 #include "gpu/backend.h"
 
-#include "base/clock.h"
 #include "base/slice.h"
 
 #include <math.h>
@@ -12,42 +11,206 @@ enum {
     MAX_SAMPLES = 4096,
 };
 
-static struct gpu_value invalid(nvml_ret ret)
+struct gpu_value backend_invalid(nvml_ret ret)
 {
     return (struct gpu_value){.validity = backend_validity(ret)};
 }
 
-static struct gpu_value integer(nvml_ret ret, uint64_t v)
+struct gpu_value backend_integer(nvml_ret ret, uint64_t v)
 {
     if (ret != NVML_OK)
-        return invalid(ret);
+        return backend_invalid(ret);
     if (v > INT64_MAX)
         return (struct gpu_value){.validity = GPU_FAILED};
     return (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)v};
+}
+
+struct gpu_value backend_double(nvml_ret ret, double v)
+{
+    if (ret != NVML_OK)
+        return backend_invalid(ret);
+    if (!isfinite(v))
+        return (struct gpu_value){.validity = GPU_FAILED};
+    return (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = v};
+}
+
+static struct gpu_value watts(nvml_ret ret, unsigned milliwatt)
+{
+    // More than 100 kW is no board.
+    return ret == NVML_OK && milliwatt > 100000000 ? (struct gpu_value){.validity = GPU_FAILED}
+                                                   : backend_double(ret, milliwatt / 1000.0);
 }
 
 static struct gpu_value celsius(nvml_ret ret, int64_t v)
 {
     if (ret == NVML_OK && (v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS))
         return (struct gpu_value){.validity = GPU_NOT_SUPPORTED};
-    return ret == NVML_OK ? (struct gpu_value){.validity = GPU_VALID, .i = v} : invalid(ret);
+    return ret == NVML_OK ? (struct gpu_value){.validity = GPU_VALID, .i = v}
+                          : backend_invalid(ret);
 }
 
 static struct gpu_value percent(nvml_ret ret, unsigned v)
 {
-    return ret == NVML_OK && v > 100 ? (struct gpu_value){.validity = GPU_FAILED} : integer(ret, v);
+    return ret == NVML_OK && v > 100 ? (struct gpu_value){.validity = GPU_FAILED}
+                                     : backend_integer(ret, v);
 }
 
-static void read_clocks(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_clocks(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    static const struct {
+        enum gpu_field field;
+        int type;
+    } rows[] = {
+        {GPU_F_SM_CLOCK, NVML_CLOCK_SM},
+        {GPU_F_MEM_CLOCK, NVML_CLOCK_MEM},
+        {GPU_F_VIDEO_CLOCK, NVML_CLOCK_VIDEO},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        unsigned mhz = 0;
+        if (!backend_wants(b, rows[i].field, rows[i].field))
+            continue;
+        nvml_ret ret = NVML(b, clock_info, k->handle, rows[i].type, &mhz);
+        d->fields[rows[i].field] = backend_integer(ret, mhz);
+    }
+}
+
+static void read_set_clocks(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned mhz = 0;
-    nvml_ret ret = NVML(b, clock_info, k->handle, NVML_CLOCK_SM, &mhz);
-    d->fields[GPU_F_SM_CLOCK] = integer(ret, mhz);
-    ret = NVML(b, clock_info, k->handle, NVML_CLOCK_MEM, &mhz);
-    d->fields[GPU_F_MEM_CLOCK] = integer(ret, mhz);
+    nvml_ret ret = NVML(b, app_clock, k->handle, NVML_CLOCK_SM, &mhz);
+    d->fields[GPU_F_APP_SM_CLOCK] = backend_integer(ret, mhz);
+    ret = NVML(b, app_clock, k->handle, NVML_CLOCK_MEM, &mhz);
+    d->fields[GPU_F_APP_MEM_CLOCK] = backend_integer(ret, mhz);
+    ret = NVML(b, max_clock, k->handle, NVML_CLOCK_SM, &mhz);
+    d->fields[GPU_F_MAX_SM_CLOCK] = backend_integer(ret, mhz);
+    ret = NVML(b, max_clock, k->handle, NVML_CLOCK_MEM, &mhz);
+    d->fields[GPU_F_MAX_MEM_CLOCK] = backend_integer(ret, mhz);
+    ret = NVML(b, max_clock, k->handle, NVML_CLOCK_VIDEO, &mhz);
+    d->fields[GPU_F_MAX_VIDEO_CLOCK] = backend_integer(ret, mhz);
 }
 
-static void read_temperature(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+// How many of the window's samples had each reason. With more samples than the ring has room for
+// it keeps the newest of each small step.
+static void count_clock_events(const struct gpu_reader *b, struct known_device *k,
+                               struct gpu_device *d, uint16_t bits)
+{
+    int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
+    size_t newest = (k->next_clock + CLOCK_RING - 1) % CLOCK_RING;
+    bool close = k->n_clocks && now - k->clocks[newest].mono_ns < window / CLOCK_RING;
+    size_t at = close ? newest : k->next_clock;
+    if (!close) {
+        k->next_clock = (k->next_clock + 1) % CLOCK_RING;
+        k->n_clocks += k->n_clocks < CLOCK_RING;
+        k->clocks[at].mono_ns = now;
+    }
+    k->clocks[at].bits = bits;
+    for (size_t i = 0; i < k->n_clocks; i++)
+        for (unsigned bit = 0; now - k->clocks[i].mono_ns <= window && bit < GPU_CLOCK_EVENTS;
+             bit++)
+            d->clock_events[bit] += k->clocks[i].bits >> bit & 1;
+}
+
+static void read_event_reasons(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    unsigned long long bits = 0;
+    nvml_ret ret = NVML(b, event_reasons, k->handle, &bits);
+    d->fields[GPU_F_CLOCKS_EVENT_REASONS] = backend_integer(ret, bits);
+    if (ret == NVML_OK)
+        count_clock_events(b, k, d, (uint16_t)(bits & 0x1ff));
+}
+
+static void read_modes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    int v = 0;
+    nvml_ret ret = NVML(b, compute_mode, k->handle, &v);
+    d->fields[GPU_F_COMPUTE_MODE] = backend_integer(ret, (uint64_t)v);
+    ret = NVML(b, persistence_mode, k->handle, &v);
+    d->fields[GPU_F_PERSISTENCE_MODE] = backend_integer(ret, (uint64_t)v);
+    ret = NVML(b, virtual_mode, k->handle, &v);
+    d->fields[GPU_F_VIRTUAL_MODE] = backend_integer(ret, (uint64_t)v);
+    unsigned current = 0, pending = 0;
+    ret = NVML(b, mig_mode, k->handle, &current, &pending);
+    d->fields[GPU_F_MIG_MODE] = backend_integer(ret, current);
+}
+
+static void read_bar1(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_memory m = {0};
+    nvml_ret ret = NVML(b, bar1, k->handle, &m);
+    d->fields[GPU_F_BAR1_TOTAL] = backend_integer(ret, m.total >> 20);
+    d->fields[GPU_F_BAR1_USED] = backend_integer(ret, m.used >> 20);
+    d->fields[GPU_F_BAR1_FREE] = backend_integer(ret, m.free >> 20);
+}
+
+static void read_temp_limits(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    static const struct {
+        enum gpu_field field;
+        int type;
+    } rows[] = {
+        {GPU_F_MEM_MAX_OP_TEMP, NVML_THRESHOLD_MEM_MAX},
+        {GPU_F_GPU_MAX_OP_TEMP, NVML_THRESHOLD_GPU_MAX},
+        {GPU_F_SLOWDOWN_TEMP, NVML_THRESHOLD_SLOWDOWN},
+        {GPU_F_SHUTDOWN_TEMP, NVML_THRESHOLD_SHUTDOWN},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        unsigned v = 0;
+        nvml_ret ret = NVML(b, temp_threshold, k->handle, rows[i].type, &v);
+        d->fields[rows[i].field] = celsius(ret, v);
+    }
+}
+
+static void read_power_limits(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    unsigned mw = 0, max = 0;
+    nvml_ret ret = NVML(b, power_limit, k->handle, &mw);
+    d->fields[GPU_F_POWER_LIMIT] = watts(ret, mw);
+    ret = NVML(b, power_default, k->handle, &mw);
+    d->fields[GPU_F_POWER_LIMIT_DEF] = watts(ret, mw);
+    ret = NVML(b, power_enforced, k->handle, &mw);
+    d->fields[GPU_F_POWER_LIMIT_ENFORCED] = watts(ret, mw);
+    ret = NVML(b, power_range, k->handle, &mw, &max);
+    d->fields[GPU_F_POWER_LIMIT_MIN] = watts(ret, mw);
+    d->fields[GPU_F_POWER_LIMIT_MAX] = watts(ret, max);
+}
+
+static void read_state(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    int state = 0;
+    unsigned fan = 0;
+    nvml_ret ret = NVML(b, pstate, k->handle, &state);
+    bool known = state >= 0 && state <= 15; // 32: unknown
+    d->fields[GPU_F_PSTATE] = ret == NVML_OK && !known ? backend_invalid(NVML_UNKNOWN)
+                                                       : backend_integer(ret, (uint64_t)state);
+    ret = NVML(b, fan_speed, k->handle, &fan);
+    // Boosted fans tell more than 100.
+    d->fields[GPU_F_FAN_SPEED] =
+        ret == NVML_OK && fan > 1000 ? backend_invalid(NVML_UNKNOWN) : backend_integer(ret, fan);
+}
+
+static void read_pcie_throughput(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    unsigned v = 0;
+    nvml_ret ret = NVML(b, pcie_throughput, k->handle, NVML_PCIE_TX, &v);
+    d->fields[GPU_F_PCIE_TX] = backend_integer(ret, v);
+    ret = NVML(b, pcie_throughput, k->handle, NVML_PCIE_RX, &v);
+    d->fields[GPU_F_PCIE_RX] = backend_integer(ret, v);
+}
+
+static void read_pcie_link(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    unsigned v = 0;
+    nvml_ret ret = NVML(b, pcie_gen, k->handle, &v);
+    d->fields[GPU_F_PCIE_GEN] = backend_integer(ret, v);
+    ret = NVML(b, pcie_width, k->handle, &v);
+    d->fields[GPU_F_PCIE_WIDTH] = backend_integer(ret, v);
+    ret = NVML(b, pcie_max_gen, k->handle, &v);
+    d->fields[GPU_F_PCIE_MAX_GEN] = backend_integer(ret, v);
+    ret = NVML(b, pcie_max_width, k->handle, &v);
+    d->fields[GPU_F_PCIE_MAX_WIDTH] = backend_integer(ret, v);
+}
+
+static void read_temperature(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned v = 0;
     nvml_ret ret = NVML(b, temperature, k->handle, NVML_TEMPERATURE_GPU, &v);
@@ -63,28 +226,25 @@ static void read_temperature(struct gpu_backend *b, struct known_device *k, stru
     d->fields[GPU_F_GPU_TEMP] = celsius(ret, degrees);
 }
 
-static void read_power(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_power(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned milliwatt = 0;
     nvml_ret ret = NVML(b, power_usage, k->handle, &milliwatt);
-    d->fields[GPU_F_POWER_USAGE] =
-        ret == NVML_OK
-            ? (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = milliwatt / 1000.0}
-            : invalid(ret);
+    d->fields[GPU_F_POWER_USAGE] = watts(ret, milliwatt);
 }
 
-static void read_energy(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_energy(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned long long millijoule = 0;
     nvml_ret ret = NVML(b, total_energy, k->handle, &millijoule);
-    d->fields[GPU_F_TOTAL_ENERGY] = integer(ret, millijoule);
+    d->fields[GPU_F_TOTAL_ENERGY] = backend_integer(ret, millijoule);
 }
 
-static void read_pcie_replay(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_pcie_replay(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned n = 0;
     nvml_ret ret = NVML(b, pcie_replay, k->handle, &n);
-    d->fields[GPU_F_PCIE_REPLAY] = integer(ret, n);
+    d->fields[GPU_F_PCIE_REPLAY] = backend_integer(ret, n);
 }
 
 static bool sample_percent(int value_type, union nvml_value v, double *ret)
@@ -112,7 +272,8 @@ static bool sample_percent(int value_type, union nvml_value v, double *ret)
 
 // Mean of the driver's utilisation samples since the last pass, each weighted by the time that it
 // stands for. A single reading covers 1/6 s on most boards and would miss the rest of the second.
-static bool mean_utilization(struct gpu_backend *b, struct known_device *k, double *ret_mean)
+// Or the highest of them, when that is asked for.
+static bool mean_utilization(struct gpu_reader *b, struct known_device *k, double *ret_mean)
 {
     unsigned n = 0;
     int type = 0;
@@ -126,7 +287,7 @@ static bool mean_utilization(struct gpu_backend *b, struct known_device *k, doub
     ret = NVML(b, samples, k->handle, NVML_SAMPLES_GPU_UTIL, k->util_seen_us, &type, &n, samples);
     if (ret != NVML_OK)
         return false;
-    double sum = 0, weights = 0;
+    double sum = 0, weights = 0, highest = 0;
     uint64_t last = k->util_seen_us;
     for (unsigned i = 0; i < n && i < capacity; i++) {
         double v = 0;
@@ -135,16 +296,17 @@ static bool mean_utilization(struct gpu_backend *b, struct known_device *k, doub
         double weight = (double)(samples[i].time_us - last);
         sum += v * weight;
         weights += weight;
+        highest = v > highest ? v : highest;
         last = samples[i].time_us;
     }
     if (weights <= 0)
         return false;
     k->util_seen_us = last;
-    *ret_mean = sum / weights;
+    *ret_mean = b->backend->cfg.max_util ? highest : sum / weights;
     return true;
 }
 
-static void read_utilization(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_utilization(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     struct nvml_utilization u = {0};
     nvml_ret ret = NVML(b, utilization, k->handle, &u);
@@ -156,7 +318,7 @@ static void read_utilization(struct gpu_backend *b, struct known_device *k, stru
             (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)lround(mean)};
 }
 
-static void read_codecs(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_codecs(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned v = 0, period_us = 0;
     nvml_ret ret = NVML(b, encoder, k->handle, &v, &period_us);
@@ -165,9 +327,7 @@ static void read_codecs(struct gpu_backend *b, struct known_device *k, struct gp
     d->fields[GPU_F_DEC_UTIL] = percent(ret, v);
 }
 
-void backend_read_memory(struct gpu_backend *b, nvml_device handle, struct gpu_value *ret_free,
-                         struct gpu_value *ret_used, struct gpu_value *ret_reserved,
-                         uint64_t *ret_total)
+struct memory_values backend_read_memory(struct gpu_reader *b, nvml_device handle)
 {
     struct nvml_memory_v2 m = {.version = NVML_VERSION_WORD(struct nvml_memory_v2, 2)};
     nvml_ret ret = NVML(b, memory_v2, handle, &m);
@@ -178,101 +338,49 @@ void backend_read_memory(struct gpu_backend *b, nvml_device handle, struct gpu_v
         m.total = old.total;
         m.free = old.free;
         m.used = old.used;
+        m.reserved = 0;
     }
     if (ret == NVML_OK && m.total == 0) // integrated GPUs without memory of their own
         ret = NVML_NOT_SUPPORTED;
-    *ret_free = integer(ret, m.free >> 20);
-    *ret_used = integer(ret, m.used >> 20);
-    *ret_reserved =
-        integer(ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret, m.reserved >> 20);
-    if (ret == NVML_OK)
-        *ret_total = m.total;
+    uint64_t usable = m.total - m.reserved;
+    bool sane = m.reserved < m.total && m.used <= usable && m.free <= m.total;
+    if (ret == NVML_OK && !sane) // garbage
+        ret = NVML_UNKNOWN;
+    return (struct memory_values){
+        .total = backend_integer(ret, m.total >> 20),
+        .free = backend_integer(ret, m.free >> 20),
+        .used = backend_integer(ret, m.used >> 20),
+        .reserved = backend_integer(ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret,
+                                    m.reserved >> 20),
+        .used_ratio = backend_double(ret, usable ? (double)m.used / (double)usable : 0),
+        .bytes = ret == NVML_OK ? m.total : 0,
+    };
 }
 
-static void read_memory(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_memory(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
-    backend_read_memory(b, k->handle, &d->fields[GPU_F_FB_FREE], &d->fields[GPU_F_FB_USED],
-                        &d->fields[GPU_F_FB_RESERVED], &d->memory_total);
+    struct memory_values m = backend_read_memory(b, k->handle);
+    d->fields[GPU_F_FB_TOTAL] = m.total;
+    d->fields[GPU_F_FB_FREE] = m.free;
+    d->fields[GPU_F_FB_USED] = m.used;
+    d->fields[GPU_F_FB_RESERVED] = m.reserved;
+    d->fields[GPU_F_FB_USED_PERCENT] = m.used_ratio;
+    if (m.bytes)
+        d->memory_total = m.bytes;
 }
 
-static void read_remapped_rows(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_remapped_rows(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
     nvml_ret ret =
         NVML(b, remapped_rows, k->handle, &correctable, &uncorrectable, &pending, &failed);
-    d->fields[GPU_F_CORRECTABLE_REMAPPED] = integer(ret, correctable);
-    d->fields[GPU_F_UNCORRECTABLE_REMAPPED] = integer(ret, uncorrectable);
-    d->fields[GPU_F_ROW_REMAP_FAILURE] = integer(ret, failed ? 1 : 0);
+    d->fields[GPU_F_CORRECTABLE_REMAPPED] = backend_integer(ret, correctable);
+    d->fields[GPU_F_UNCORRECTABLE_REMAPPED] = backend_integer(ret, uncorrectable);
+    d->fields[GPU_F_ROW_REMAP_FAILURE] = backend_integer(ret, failed ? 1 : 0);
+    d->fields[GPU_F_ROW_REMAP_PENDING] = backend_integer(ret, pending ? 1 : 0);
 }
 
-static nvml_ret field_integer(const struct nvml_field_value *v, int64_t *ret)
-{
-    if (v->ret != NVML_OK)
-        return v->ret;
-    switch (v->value_type) {
-    case NVML_VALUE_U32:
-        *ret = v->value.u32;
-        return NVML_OK;
-    case NVML_VALUE_I32:
-        *ret = v->value.i32;
-        return NVML_OK;
-    case NVML_VALUE_U16:
-        *ret = v->value.u16;
-        return NVML_OK;
-    case NVML_VALUE_ULONG:
-    case NVML_VALUE_U64:
-    case NVML_VALUE_I64:
-        *ret = v->value.i64;
-        return NVML_OK;
-    default:
-        return NVML_NOT_SUPPORTED;
-    }
-}
-
-// DCGM's meaning of the field: both directions over all links, KiB since the last pass per second
-// and 1000. So the first pass has no value yet.
-static struct gpu_value nvlink_rate(struct known_device *k, nvml_ret ret, uint64_t kib)
-{
-    int64_t now = gs_mono_ns();
-    struct gpu_value v = invalid(ret);
-    if (ret == NVML_OK) {
-        v.validity = GPU_UNKNOWN;
-        if (k->has_nvlink && kib >= k->nvlink_kib && now > k->nvlink_mono_ns) {
-            double seconds = (double)(now - k->nvlink_mono_ns) / (double)GS_NS_PER_SEC;
-            v.validity = GPU_VALID;
-            v.i = (int64_t)((double)(kib - k->nvlink_kib) / seconds / 1000.0);
-        }
-    }
-    k->has_nvlink = ret == NVML_OK;
-    k->nvlink_kib = kib;
-    k->nvlink_mono_ns = now;
-    return v;
-}
-
-static void read_field_values(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
-{
-    struct nvml_field_value v[] = {
-        {.field_id = NVML_FI_MEMORY_TEMP},
-        {.field_id = NVML_FI_NVLINK_TX_KIB, .scope_id = NVML_SCOPE_ALL},
-        {.field_id = NVML_FI_NVLINK_RX_KIB, .scope_id = NVML_SCOPE_ALL},
-    };
-    nvml_ret ret = NVML(b, field_values, k->handle, GS_ARRAY_LEN(v), v);
-    int64_t degrees = 0, tx = 0, rx = 0;
-    nvml_ret temp_ret = ret, link_ret = ret;
-    if (ret == NVML_OK) {
-        temp_ret = field_integer(&v[0], &degrees);
-        link_ret = field_integer(&v[1], &tx);
-        if (link_ret == NVML_OK)
-            link_ret = field_integer(&v[2], &rx);
-        // Drivers answer unknown ids of a board without links with either code.
-        if (link_ret == NVML_INVALID_ARGUMENT)
-            link_ret = NVML_NOT_SUPPORTED;
-    }
-    d->fields[GPU_F_MEMORY_TEMP] = celsius(temp_ret, degrees);
-    d->fields[GPU_F_NVLINK_BANDWIDTH] = nvlink_rate(k, link_ret, (uint64_t)tx + (uint64_t)rx);
-}
-
-static void read_license(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_license(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     struct nvml_license_features f = {0};
     nvml_ret ret = NVML(b, licensable, k->handle, &f);
@@ -281,17 +389,58 @@ static void read_license(struct gpu_backend *b, struct known_device *k, struct g
     unsigned licensed = 0;
     for (uint32_t i = 0; i < f.count && i < GS_ARRAY_LEN(f.features); i++)
         licensed |= f.features[i].state != 0;
-    d->fields[GPU_F_VGPU_LICENSE] = integer(ret, licensed);
+    d->fields[GPU_F_VGPU_LICENSE] = backend_integer(ret, licensed);
 }
 
-static void (*const readers[])(struct gpu_backend *, struct known_device *, struct gpu_device *) = {
-    read_memory,        read_utilization,  read_clocks,      read_temperature,
-    read_power,         read_energy,       read_pcie_replay, read_codecs,
-    read_remapped_rows, read_field_values, read_license,
+// Which DCGM fields are of the MIG mode of a GPU or nobody's business here stands in the table; an
+// identity field has been read before.
+static void fill_identity(const struct known_device *k, struct gpu_device *d)
+{
+    static const enum gpu_field texts[GPU_T_COUNT] = {
+        GPU_F_BRAND,         GPU_F_SERIAL,        GPU_F_OEM_INFOROM, GPU_F_ECC_INFOROM,
+        GPU_F_POWER_INFOROM, GPU_F_INFOROM_IMAGE, GPU_F_VBIOS,
+    };
+    for (size_t i = 0; i < GPU_T_COUNT; i++)
+        d->fields[texts[i]].validity = k->text_validity[i];
+    d->fields[GPU_F_NAME].validity = k->name[0] ? GPU_VALID : GPU_FAILED;
+    d->fields[GPU_F_UUID].validity = GPU_VALID;
+    d->fields[GPU_F_PCI_BUSID].validity = k->pci_bus_id[0] ? GPU_VALID : GPU_FAILED;
+    d->fields[GPU_F_NVML_INDEX] = backend_integer(NVML_OK, d->index);
+    d->fields[GPU_F_MINOR_NUMBER] =
+        backend_integer(k->has_minor ? NVML_OK : NVML_NOT_SUPPORTED, k->minor);
+    d->fields[GPU_F_DRIVER_VERSION].validity = d->fields[GPU_F_NVML_VERSION].validity =
+        d->fields[GPU_F_CUDA_DRIVER_VERSION].validity = GPU_VALID;
+}
+
+static const struct {
+    void (*read)(struct gpu_reader *, struct known_device *, struct gpu_device *);
+    enum gpu_group group;
+} readers[] = {
+    {read_memory, GPU_G_MEMORY},
+    {read_utilization, GPU_G_UTILIZATION},
+    {read_clocks, GPU_G_CLOCKS},
+    {read_temperature, GPU_G_TEMPERATURE},
+    {read_power, GPU_G_POWER},
+    {read_energy, GPU_G_ENERGY},
+    {read_pcie_replay, GPU_G_PCIE_REPLAY},
+    {read_codecs, GPU_G_CODECS},
+    {read_remapped_rows, GPU_G_REMAP},
+    {read_license, GPU_G_LICENSE},
+    {read_set_clocks, GPU_G_SET_CLOCKS},
+    {read_event_reasons, GPU_G_EVENT_REASONS},
+    {read_modes, GPU_G_MODES},
+    {read_bar1, GPU_G_BAR1},
+    {read_temp_limits, GPU_G_TEMP_LIMITS},
+    {read_power_limits, GPU_G_POWER_LIMITS},
+    {read_state, GPU_G_STATE},
+    {read_pcie_throughput, GPU_G_PCIE_THROUGHPUT},
+    {read_pcie_link, GPU_G_PCIE_LINK},
 };
 
-void backend_read_fields(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+void backend_read_fields(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
+    fill_identity(k, d);
     for (size_t i = 0; i < GS_ARRAY_LEN(readers) && !b->device_lost; i++)
-        readers[i](b, k, d);
+        if (b->backend->wants_group[readers[i].group])
+            readers[i].read(b, k, d);
 }

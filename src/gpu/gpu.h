@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "gpu/field_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,42 +15,49 @@
 #define GPU_MAX_INSTANCES 8   // MIG devices of one GPU
 #define GPU_NO_INSTANCE   UINT32_MAX
 
-// One row a field: NAME of DCGM, its numeric id, Prometheus type, help. The order is by id, which
-// is the order of output.
-#define GPU_FIELDS(X)                                                                              \
-    X(SM_CLOCK, "DCGM_FI_DEV_SM_CLOCK", 100, "gauge", "SM clock frequency (in MHz).")              \
-    X(MEM_CLOCK, "DCGM_FI_DEV_MEM_CLOCK", 101, "gauge", "Memory clock frequency (in MHz).")        \
-    X(MEMORY_TEMP, "DCGM_FI_DEV_MEMORY_TEMP", 140, "gauge", "Memory temperature (in C).")          \
-    X(GPU_TEMP, "DCGM_FI_DEV_GPU_TEMP", 150, "gauge", "GPU temperature (in C).")                   \
-    X(POWER_USAGE, "DCGM_FI_DEV_POWER_USAGE", 155, "gauge", "Power draw (in W).")                  \
-    X(TOTAL_ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, "counter",                        \
-      "Total energy consumption since the driver was loaded (in mJ).")                             \
-    X(PCIE_REPLAY, "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 202, "counter", "Number of PCIe retries.")   \
-    X(GPU_UTIL, "DCGM_FI_DEV_GPU_UTIL", 203, "gauge", "GPU utilization (in %).")                   \
-    X(MEM_COPY_UTIL, "DCGM_FI_DEV_MEM_COPY_UTIL", 204, "gauge", "Memory utilization (in %).")      \
-    X(ENC_UTIL, "DCGM_FI_DEV_ENC_UTIL", 206, "gauge", "Encoder utilization (in %).")               \
-    X(DEC_UTIL, "DCGM_FI_DEV_DEC_UTIL", 207, "gauge", "Decoder utilization (in %).")               \
-    X(XID_ERRORS, "DCGM_FI_DEV_XID_ERRORS", 230, "gauge", "Value of the last XID error.")          \
-    X(FB_FREE, "DCGM_FI_DEV_FB_FREE", 251, "gauge", "Framebuffer memory free (in MiB).")           \
-    X(FB_USED, "DCGM_FI_DEV_FB_USED", 252, "gauge", "Framebuffer memory used (in MiB).")           \
-    X(FB_RESERVED, "DCGM_FI_DEV_FB_RESERVED", 253, "gauge",                                        \
-      "Framebuffer memory reserved (in MiB).")                                                     \
-    X(UNCORRECTABLE_REMAPPED, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, "counter",           \
-      "Number of rows remapped for uncorrectable errors.")                                         \
-    X(CORRECTABLE_REMAPPED, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, "counter",               \
-      "Number of rows remapped for correctable errors.")                                           \
-    X(ROW_REMAP_FAILURE, "DCGM_FI_DEV_ROW_REMAP_FAILURE", 395, "gauge",                            \
-      "Whether remapping of rows has failed.")                                                     \
-    X(NVLINK_BANDWIDTH, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 449, "counter",                      \
-      "NVLink bandwidth over all lanes.")                                                          \
-    X(VGPU_LICENSE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", 526, "gauge", "vGPU license status.")
+enum gpu_kind { GPU_INTEGER, GPU_DOUBLE, GPU_TEXT };
+
+// What one step of a pass reads.
+enum gpu_group {
+    GPU_G_SYSTEM,
+    GPU_G_IDENTITY,
+    GPU_G_MODES,
+    GPU_G_BAR1,
+    GPU_G_CLOCKS,
+    GPU_G_SET_CLOCKS,
+    GPU_G_EVENT_REASONS,
+    GPU_G_VALUES,
+    GPU_G_TEMPERATURE,
+    GPU_G_TEMP_LIMITS,
+    GPU_G_POWER,
+    GPU_G_ENERGY,
+    GPU_G_POWER_LIMITS,
+    GPU_G_STATE,
+    GPU_G_PCIE_THROUGHPUT,
+    GPU_G_PCIE_REPLAY,
+    GPU_G_UTILIZATION,
+    GPU_G_CODECS,
+    GPU_G_XID,
+    GPU_G_PCIE_LINK,
+    GPU_G_MEMORY,
+    GPU_G_REMAP,
+    GPU_G_NVLINK,
+    GPU_G_LICENSE,
+    GPU_G_GPM,
+    GPU_G_COUNT
+};
 
 enum gpu_field {
-#define GPU_FIELD_ENUM(sym, name, id, type, help) GPU_F_##sym,
+#define GPU_FIELD_ENUM(sym, name, id, kind, group, type, unit, source, help) GPU_F_##sym,
     GPU_FIELDS(GPU_FIELD_ENUM)
 #undef GPU_FIELD_ENUM
         GPU_F_COUNT
 };
+
+// Of GPUs with GPM; of MIG devices too. They are neighbours.
+#define GPU_F_PROF_FIRST GPU_F_PROF_GR_ENGINE_ACTIVE
+#define GPU_F_PROF_END   GPU_F_COUNT
+enum { GPU_PROF_COUNT = GPU_F_COUNT - GPU_F_PROF_FIRST };
 
 enum gpu_validity {
     GPU_UNKNOWN, // not read yet
@@ -58,6 +66,7 @@ enum gpu_validity {
     GPU_NO_PERMISSION,
     GPU_LOST,
     GPU_FAILED, // the call failed otherwise
+    GPU_HUNG,   // a call for this device has not returned
 };
 
 struct gpu_value {
@@ -85,7 +94,29 @@ struct gpu_instance {
     char uuid[96];         // "MIG-…"
     char profile[32];      // "1g.10gb"; "" when unknown
     uint64_t memory_total; // bytes, 0: unknown
-    struct gpu_value fb_free, fb_used, fb_reserved;
+    struct gpu_value fb_total, fb_free, fb_used, fb_reserved, fb_used_ratio;
+    struct gpu_value prof[GPU_PROF_COUNT]; // from GPU_F_PROF_FIRST on
+};
+
+// What the texts of a device are about.
+enum gpu_text {
+    GPU_T_BRAND,
+    GPU_T_SERIAL,
+    GPU_T_OEM_INFOROM,
+    GPU_T_ECC_INFOROM,
+    GPU_T_POWER_INFOROM,
+    GPU_T_INFOROM_IMAGE,
+    GPU_T_VBIOS,
+    GPU_T_COUNT
+};
+enum { GPU_TEXT_SIZE = 64 };
+
+enum {
+    GPU_MAX_XIDS = 64,    // kept for the window of a device
+    GPU_CLOCK_EVENTS = 9, // bits of CLOCKS_EVENT_REASONS
+};
+struct gpu_xid_count {
+    uint32_t xid, count; // within the window
 };
 
 struct gpu_device {
@@ -97,9 +128,16 @@ struct gpu_device {
     char pci_bus_id[32];
     uint64_t memory_total; // bytes, 0: unknown
     bool lost;
-    struct gpu_value fields[GPU_F_COUNT];
-    bool processes_valid;           // false: the driver gives no process list here
-    enum gpu_validity process_util; // whether it tells who of them was how active
+    bool hung;                            // the driver does not answer for it; fields are GPU_HUNG
+    int64_t mono_ns;                      // when its values were read
+    struct gpu_value fields[GPU_F_COUNT]; // a text's says only whether there is one
+    char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
+    struct gpu_xid_count xids[GPU_MAX_XIDS]; // valid with XID_ERRORS
+    size_t n_xids;
+    uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; valid with
+                                             // CLOCKS_EVENT_REASONS
+    bool processes_valid;                    // false: the driver gives no process list here
+    enum gpu_validity process_util;          // whether it tells who of them was how active
     struct gpu_process *processes;
     size_t n_processes;
     struct gpu_instance *instances; // empty: MIG is off, or no instance was made
@@ -113,6 +151,12 @@ struct gpu_call_errors {
     int code;         // nvmlReturn_t
     uint64_t count;
 };
+// Calls and the time that they took since the back end was opened.
+struct gpu_call_time {
+    const char *call; // NVML symbol, static
+    uint64_t count;
+    int64_t ns;
+};
 const char *gpu_nvml_error_name(int code); // "GPU_IS_LOST"; never NULL
 
 // One sampling pass over all devices.
@@ -120,18 +164,31 @@ struct gpu_snapshot {
     int64_t unix_ms;     // when the pass ended
     int64_t duration_us; // how long the pass took
     bool simulated;
-    char driver_version[80];
+    char driver_version[80], nvml_version[80];
+    int32_t cuda_version; // 0: unknown
     struct gpu_device *devices;
     size_t n_devices;
     struct gpu_call_errors *errors;
     size_t n_errors;
+    struct gpu_call_time *calls;
+    size_t n_calls;
 };
 void gpu_snapshot_free(struct gpu_snapshot *s);
 
 struct gpu_field_info {
-    const char *name, *type, *help;
+    const char *name, *type, *unit, *source, *help;
     int id;
+    enum gpu_kind kind;
+    enum gpu_group group;
 };
+// The text of a text field; NULL when there is none.
+const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
+                           enum gpu_field f);
+// By DCGM's name; GPU_F_COUNT: NVML does not give it.
+enum gpu_field gpu_field_by_name(const char *name);
+// Whether DCGM has a field of this name that NVML does not give.
+bool gpu_field_is_dcgm_only(const char *name);
+const char *gpu_dcgm_only_field(size_t i); // without DCGM_FI_; NULL at the end
 const struct gpu_field_info *gpu_field_info(enum gpu_field f);
 const char *gpu_field_name(enum gpu_field f);
 const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
@@ -140,8 +197,14 @@ const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 struct gpu_backend;
 
 struct gpu_backend_config {
-    const char *library; // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
-    bool simulated_only; // refuse a library that is not the simulated one
+    const char *library;   // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
+    bool simulated_only;   // refuse a library that is not the simulated one
+    const bool *wanted;    // GPU_F_COUNT of them, copied; NULL: all that take no long time to read
+    bool max_util;         // GPU_UTIL is the highest of the interval's samples instead of the mean
+    int64_t patience_ns;   // how long a pass waits for a device; 0: 1 s
+    int64_t hung_after_ns; // after it a device that does not answer is hung; 0: 10 s
+    int64_t xid_window_ns; // of gpu_device.xids; 0: 5 min
+    int64_t clock_window_ns; // of gpu_device.clock_events; 0: 5 min
 };
 
 // Loads NVML and initialises it. GS_ENOTFOUND when there is no library; the text says where it
@@ -150,6 +213,8 @@ struct gpu_backend_config {
 // utilisation (milliseconds each, they walk the clients). PCIe throughput (20 ms a call) is not
 // read.
 struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret);
+// False when a thread hangs in the driver: its memory and the library are left behind.
+bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);
 GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
 bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // "NVIDIA A100-SXM4-80GB MIG 1g.10gb" -> "1g.10gb": the one source that needs no privilege.
-static void read_profile(struct gpu_backend *b, nvml_device handle, struct gpu_instance *i)
+static void read_profile(struct gpu_reader *b, nvml_device handle, struct gpu_instance *i)
 {
     char name[NVML_TEXT_NAME] = "";
     if (NVML(b, name, handle, name, sizeof(name)) != NVML_OK)
@@ -20,7 +20,7 @@ static void read_profile(struct gpu_backend *b, nvml_device handle, struct gpu_i
         snprintf(i->profile, sizeof(i->profile), "%.31s", mig + strlen("MIG "));
 }
 
-static bool read_instance(struct gpu_backend *b, nvml_device handle, struct gpu_instance *i)
+static bool read_instance(struct gpu_reader *b, nvml_device handle, struct gpu_instance *i)
 {
     unsigned gi = 0, ci = 0;
     if (NVML(b, gpu_instance_id, handle, &gi) != NVML_OK ||
@@ -31,11 +31,17 @@ static bool read_instance(struct gpu_backend *b, nvml_device handle, struct gpu_
     if (NVML(b, compute_instance_id, handle, &ci) == NVML_OK)
         i->compute_instance_id = ci;
     read_profile(b, handle, i);
-    backend_read_memory(b, handle, &i->fb_free, &i->fb_used, &i->fb_reserved, &i->memory_total);
+    struct memory_values m = backend_read_memory(b, handle);
+    i->fb_total = m.total;
+    i->fb_free = m.free;
+    i->fb_used = m.used;
+    i->fb_reserved = m.reserved;
+    i->fb_used_ratio = m.used_ratio;
+    i->memory_total = m.bytes;
     return true;
 }
 
-void backend_read_instances(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+void backend_read_instances(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned current = 0, pending = 0, max = 0;
     if (NVML(b, mig_mode, k->handle, &current, &pending) != NVML_OK || !current ||

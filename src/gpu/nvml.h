@@ -13,6 +13,9 @@
     X(init, "nvmlInit_v2", "nvmlInit", NULL, (void))                                               \
     X(shutdown, "nvmlShutdown", NULL, NULL, (void))                                                \
     X(driver_version, "nvmlSystemGetDriverVersion", NULL, NULL, (char *, unsigned))                \
+    X(nvml_version, "nvmlSystemGetNVMLVersion", NULL, NULL, (char *, unsigned))                    \
+    X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion", NULL,   \
+      (int *))                                                                                     \
     X(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", NULL, (unsigned *))                    \
     X(handle_by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex", NULL,        \
       (unsigned, nvml_device *))                                                                   \
@@ -21,6 +24,42 @@
     X(minor, "nvmlDeviceGetMinorNumber", NULL, NULL, (nvml_device, unsigned *))                    \
     X(pci_info, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo",      \
       (nvml_device, struct nvml_pci_info *))                                                       \
+    X(brand, "nvmlDeviceGetBrand", NULL, NULL, (nvml_device, int *))                               \
+    X(serial, "nvmlDeviceGetSerial", NULL, NULL, (nvml_device, char *, unsigned))                  \
+    X(inforom, "nvmlDeviceGetInforomVersion", NULL, NULL, (nvml_device, int, char *, unsigned))    \
+    X(inforom_image, "nvmlDeviceGetInforomImageVersion", NULL, NULL,                               \
+      (nvml_device, char *, unsigned))                                                             \
+    X(vbios, "nvmlDeviceGetVbiosVersion", NULL, NULL, (nvml_device, char *, unsigned))             \
+    X(compute_mode, "nvmlDeviceGetComputeMode", NULL, NULL, (nvml_device, int *))                  \
+    X(persistence_mode, "nvmlDeviceGetPersistenceMode", NULL, NULL, (nvml_device, int *))          \
+    X(virtual_mode, "nvmlDeviceGetVirtualizationMode", NULL, NULL, (nvml_device, int *))           \
+    X(bar1, "nvmlDeviceGetBAR1MemoryInfo", NULL, NULL, (nvml_device, struct nvml_memory *))        \
+    X(app_clock, "nvmlDeviceGetApplicationsClock", NULL, NULL, (nvml_device, int, unsigned *))     \
+    X(max_clock, "nvmlDeviceGetMaxClockInfo", NULL, NULL, (nvml_device, int, unsigned *))          \
+    X(event_reasons, "nvmlDeviceGetCurrentClocksEventReasons",                                     \
+      "nvmlDeviceGetCurrentClocksThrottleReasons", NULL, (nvml_device, unsigned long long *))      \
+    X(temp_threshold, "nvmlDeviceGetTemperatureThreshold", NULL, NULL,                             \
+      (nvml_device, int, unsigned *))                                                              \
+    X(power_limit, "nvmlDeviceGetPowerManagementLimit", NULL, NULL, (nvml_device, unsigned *))     \
+    X(power_default, "nvmlDeviceGetPowerManagementDefaultLimit", NULL, NULL,                       \
+      (nvml_device, unsigned *))                                                                   \
+    X(power_enforced, "nvmlDeviceGetEnforcedPowerLimit", NULL, NULL, (nvml_device, unsigned *))    \
+    X(power_range, "nvmlDeviceGetPowerManagementLimitConstraints", NULL, NULL,                     \
+      (nvml_device, unsigned *, unsigned *))                                                       \
+    X(pstate, "nvmlDeviceGetPerformanceState", NULL, NULL, (nvml_device, int *))                   \
+    X(fan_speed, "nvmlDeviceGetFanSpeed", NULL, NULL, (nvml_device, unsigned *))                   \
+    X(pcie_throughput, "nvmlDeviceGetPcieThroughput", NULL, NULL, (nvml_device, int, unsigned *))  \
+    X(pcie_gen, "nvmlDeviceGetCurrPcieLinkGeneration", NULL, NULL, (nvml_device, unsigned *))      \
+    X(pcie_width, "nvmlDeviceGetCurrPcieLinkWidth", NULL, NULL, (nvml_device, unsigned *))         \
+    X(pcie_max_gen, "nvmlDeviceGetMaxPcieLinkGeneration", NULL, NULL, (nvml_device, unsigned *))   \
+    X(pcie_max_width, "nvmlDeviceGetMaxPcieLinkWidth", NULL, NULL, (nvml_device, unsigned *))      \
+    X(gpm_support, "nvmlGpmQueryDeviceSupport", NULL, NULL,                                        \
+      (nvml_device, struct nvml_gpm_support *))                                                    \
+    X(gpm_alloc, "nvmlGpmSampleAlloc", NULL, NULL, (nvml_gpm_sample *))                            \
+    X(gpm_free, "nvmlGpmSampleFree", NULL, NULL, (nvml_gpm_sample))                                \
+    X(gpm_get, "nvmlGpmSampleGet", NULL, NULL, (nvml_device, nvml_gpm_sample))                     \
+    X(gpm_get_mig, "nvmlGpmMigSampleGet", NULL, NULL, (nvml_device, unsigned, nvml_gpm_sample))    \
+    X(gpm_metrics, "nvmlGpmMetricsGet", NULL, NULL, (struct nvml_gpm_request *))                   \
     X(clock_info, "nvmlDeviceGetClockInfo", NULL, NULL, (nvml_device, int, unsigned *))            \
     X(temperature, "nvmlDeviceGetTemperature", NULL, NULL, (nvml_device, int, unsigned *))         \
     X(temperature_v, "nvmlDeviceGetTemperatureV", NULL, NULL,                                      \

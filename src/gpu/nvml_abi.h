@@ -11,6 +11,7 @@
 typedef int nvml_ret;
 typedef struct nvml_device_opaque *nvml_device;
 typedef struct nvml_event_set_opaque *nvml_event_set;
+typedef struct nvml_gpm_sample_opaque *nvml_gpm_sample;
 
 enum {
     NVML_OK = 0,
@@ -27,6 +28,7 @@ enum {
     NVML_LIB_RM_VERSION_MISMATCH = 18,
     NVML_DEPRECATED = 26,
     NVML_GPU_NOT_FOUND = 28,
+    NVML_UNKNOWN = 999,
 };
 
 // First word of versioned structs.
@@ -38,7 +40,15 @@ enum {
     NVML_TEXT_NAME = 96,
 };
 
-enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
+enum {
+    NVML_THRESHOLD_SHUTDOWN = 0,
+    NVML_THRESHOLD_SLOWDOWN = 1,
+    NVML_THRESHOLD_MEM_MAX = 2,
+    NVML_THRESHOLD_GPU_MAX = 3,
+};
+enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
+enum { NVML_INFOROM_OEM = 0, NVML_INFOROM_ECC = 1, NVML_INFOROM_POWER = 2 };
 enum { NVML_TEMPERATURE_GPU = 0 };
 enum { NVML_SAMPLES_GPU_UTIL = 1 };
 enum {
@@ -178,3 +188,23 @@ struct nvml_license_features {
     struct nvml_license_feature features[3];
 };
 static_assert(sizeof(struct nvml_license_features) == 860, "nvmlGridLicensableFeatures_t v4");
+
+// GPU performance monitoring; here a version is the plain number. A value is of the time between
+// two samples.
+enum { NVML_GPM_VERSION = 1, NVML_GPM_MAX_METRICS = 333 };
+struct nvml_gpm_support {
+    uint32_t version, supported;
+};
+struct nvml_gpm_metric {
+    uint32_t id;
+    nvml_ret ret;
+    double value; // percent or MiB/s; may be NaN
+    const char *names[3];
+};
+static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvmlGpmMetric_t");
+struct nvml_gpm_request {
+    uint32_t version, n;
+    nvml_gpm_sample older, newer;
+    struct nvml_gpm_metric metrics[NVML_GPM_MAX_METRICS];
+};
+static_assert(sizeof(struct nvml_gpm_request) == 13344, "nvmlGpmMetricsGet_t");

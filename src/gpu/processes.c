@@ -124,12 +124,12 @@ static void take_list(const unsigned char *buf, unsigned n, size_t stride, uint3
     }
 }
 
-static nvml_ret read_list(struct gpu_backend *b, nvml_device handle, const struct list_kind *kind,
+static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct list_kind *kind,
                           uint32_t gpu_instance, struct gpu_device *d)
 {
     enum nvml_call call;
     size_t stride;
-    list_fn fn = choose_list(&b->nvml, kind, &call, &stride);
+    list_fn fn = choose_list(b->nvml, kind, &call, &stride);
     if (!fn)
         return NVML_FUNCTION_NOT_FOUND;
     unsigned capacity = LIST_FIRST;
@@ -138,6 +138,7 @@ static nvml_ret read_list(struct gpu_backend *b, nvml_device handle, const struc
         unsigned char *buf = backend_scratch(b, capacity, NVML_PROCESS_MAX_STRIDE);
         memset(buf, SENTINEL, size);
         unsigned n = capacity;
+        b->started_ns = gs_mono_ns();
         nvml_ret ret = backend_note(b, call, fn(handle, &n, buf));
         if (ret == NVML_OK) {
             n = n < capacity ? n : capacity;
@@ -153,7 +154,7 @@ static nvml_ret read_list(struct gpu_backend *b, nvml_device handle, const struc
     return NVML_INSUFFICIENT_SIZE;
 }
 
-bool backend_list_processes(struct gpu_backend *b, nvml_device handle, uint32_t gpu_instance,
+bool backend_list_processes(struct gpu_reader *b, nvml_device handle, uint32_t gpu_instance,
                             struct gpu_device *d)
 {
     bool valid = false;
@@ -184,7 +185,7 @@ static void take_util(struct gpu_device *d, const struct nvml_process_util *u, u
     p->dec_util = u->dec;
 }
 
-static nvml_ret read_util_samples(struct gpu_backend *b, struct known_device *k,
+static nvml_ret read_util_samples(struct gpu_reader *b, struct known_device *k,
                                   struct gpu_device *d)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
@@ -204,7 +205,7 @@ static nvml_ret read_util_samples(struct gpu_backend *b, struct known_device *k,
     return NVML_INSUFFICIENT_SIZE;
 }
 
-static nvml_ret read_util_info(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
         b->util_capacity = capacity;
@@ -224,7 +225,7 @@ static nvml_ret read_util_info(struct gpu_backend *b, struct known_device *k, st
     return NVML_INSUFFICIENT_SIZE;
 }
 
-static void read_utilization(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void read_utilization(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     uint64_t now = (uint64_t)gs_unix_us();
     if (!b->util_capacity)
@@ -241,7 +242,7 @@ static void read_utilization(struct gpu_backend *b, struct known_device *k, stru
         d->processes[i].has_util = true;
 }
 
-void backend_read_processes(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+void backend_read_processes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     // With MIG devices the lists were read per instance, and utilisation does not exist.
     d->process_util = GPU_NOT_SUPPORTED;

@@ -2,9 +2,11 @@
 #include "gpu/gpu.h"
 
 #include "base/mem.h"
+#include "base/slice.h"
 
 static const struct gpu_field_info fields[GPU_F_COUNT] = {
-#define GPU_FIELD_ROW(sym, name, id, type, help) {name, type, help, id},
+#define GPU_FIELD_ROW(sym, name, id, kind, group, type, unit, source, help)                        \
+    {name, type, unit, source, help, id, kind, group},
     GPU_FIELDS(GPU_FIELD_ROW)
 #undef GPU_FIELD_ROW
 };
@@ -34,6 +36,8 @@ const char *gpu_validity_text(enum gpu_validity v)
         return "GPU is lost";
     case GPU_FAILED:
         return "driver call failed";
+    case GPU_HUNG:
+        return "the driver does not answer";
     }
     return "unknown";
 }
@@ -48,5 +52,53 @@ void gpu_snapshot_free(struct gpu_snapshot *s)
     }
     free(s->devices);
     free(s->errors);
+    free(s->calls);
     free(s);
+}
+
+const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
+                           enum gpu_field f)
+{
+    const char *text = NULL;
+    switch (f) {
+    case GPU_F_DRIVER_VERSION:
+        text = s->driver_version;
+        break;
+    case GPU_F_NVML_VERSION:
+        text = s->nvml_version;
+        break;
+    case GPU_F_NAME:
+        text = d->name;
+        break;
+    case GPU_F_UUID:
+        text = d->uuid;
+        break;
+    case GPU_F_PCI_BUSID:
+        text = d->pci_bus_id;
+        break;
+    case GPU_F_BRAND:
+        text = d->texts[GPU_T_BRAND];
+        break;
+    case GPU_F_SERIAL:
+        text = d->texts[GPU_T_SERIAL];
+        break;
+    case GPU_F_OEM_INFOROM:
+        text = d->texts[GPU_T_OEM_INFOROM];
+        break;
+    case GPU_F_ECC_INFOROM:
+        text = d->texts[GPU_T_ECC_INFOROM];
+        break;
+    case GPU_F_POWER_INFOROM:
+        text = d->texts[GPU_T_POWER_INFOROM];
+        break;
+    case GPU_F_INFOROM_IMAGE:
+        text = d->texts[GPU_T_INFOROM_IMAGE];
+        break;
+    case GPU_F_VBIOS:
+        text = d->texts[GPU_T_VBIOS];
+        break;
+    default:
+        break;
+    }
+    return text && text[0] ? text : NULL;
 }

@@ -187,14 +187,26 @@ static void families_are_in_the_order_of_their_ids(void **state)
     struct fixture *f = *state;
     for (int k = 0; k < GPU_F_COUNT; k++)
         f->sample->gpus->devices[0].fields[k] = integer(k);
-    const char *at = text(f);
+    GS_CLEANUP(counters_finish) struct counters all = {0};
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    for (int k = GPU_F_COUNT - 1; k >= 0; k--) // the file's order does not matter
+        if (gpu_field_info(k)->kind != GPU_TEXT)
+            gs_buf_addf(&csv, "%s, %s, help of it\n", gpu_field_name(k), gpu_field_info(k)->type);
+    assert_null(counters_parse(gs_buf_slice(&csv), &all));
+    const struct render_names with = {
+        .hostname_label = "hostname", .hostname = "n1", .counters = &all};
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    const char *at = f->text.data;
     int last = 0;
     for (int k = 0; k < GPU_F_COUNT; k++) {
         assert_true(gpu_field_info(k)->id > last);
         last = gpu_field_info(k)->id;
-        char header[128];
-        snprintf(header, sizeof(header), "# TYPE %s %s\n", gpu_field_name(k),
-                 gpu_field_info(k)->type);
+        if (gpu_field_info(k)->kind == GPU_TEXT)
+            continue;
+        char header[160];
+        snprintf(header, sizeof(header), "# HELP %s help of it\n# TYPE %s %s\n", gpu_field_name(k),
+                 gpu_field_name(k), gpu_field_info(k)->type);
         at = strstr(at, header);
         assert_non_null(at);
     }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter_setup.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/kubeconfig.h"
+
+#include <stdio.h>
+
+#define DEFAULT_COUNTERS "/etc/dcgm-exporter/default-counters.csv"
+enum { MAX_CSV = 1024 * 1024, CONFIGMAP_WAIT_MS = 10000 };
+
+// --- families ---
+
+static void tell_warnings(const char *source, const struct counters *c)
+{
+    for (size_t i = 0; i < c->n_warnings; i++)
+        gs_warn("exporter", "%s: %s", source, c->warnings[i]);
+}
+
+static struct gs_error *parse(const char *source, struct gs_slice text, struct counters *ret)
+{
+    struct gs_error *err = counters_parse(text, ret);
+    if (err)
+        return gs_error_wrap(err, "%s", source);
+    tell_warnings(source, ret);
+    return NULL;
+}
+
+struct gs_error *exporter_load_counters(const char *path, struct counters *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    const char *file = path ? path : DEFAULT_COUNTERS;
+    struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
+    if (!err)
+        return parse(file, gs_buf_slice(&text), ret);
+    if (gs_error_code(err) == GS_ENOTFOUND && counters_builtin(file, ret)) {
+        if (path)
+            gs_info("exporter", "%s is not there: the file of that name as built in", path);
+        gs_error_free(err);
+        return NULL;
+    }
+    return gs_error_wrap(err, "--collectors");
+}
+
+// --- the cluster ---
+
+struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
+                                          struct kube_client **ret)
+{
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(NULL, NULL, &k);
+    struct http_client_config http = {
+        .base_url = k.server,
+        .ca_pem = k.ca_pem,
+        .cert_pem = k.client_cert_pem,
+        .key_pem = k.client_key_pem,
+        .bearer_token = k.token,
+        .insecure = k.insecure != 0,
+        .user_agent = "gpuscale-exporter/" GPUSCALE_VERSION,
+    };
+    struct http_client *client = NULL;
+    if (!err)
+        err = http_client_new_curl(loop, &http, &client);
+    if (err)
+        return gs_error_wrap(err, "the Kubernetes API");
+    *ret_http = client;
+    *ret = kube_client_new(client);
+    return NULL;
+}
+
+struct configmap_wait {
+    bool done;
+    char *text;
+    struct gs_error *err;
+};
+
+static void on_configmap(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct configmap_wait *w = arg;
+    (void)status;
+    w->done = true;
+    w->err = err;
+    if (err)
+        return;
+    const char *text = gs_json_str(json_object_get(body, "data"), "metrics", NULL);
+    if (text)
+        w->text = gs_strdup(text);
+    else
+        w->err = gs_error_new(GS_ENOTFOUND, "it has no key \"metrics\"");
+}
+
+static void on_wait_over(uv_timer_t *t)
+{
+    *(bool *)t->data = true;
+}
+
+struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
+                                         const char *name, struct counters *ret)
+{
+    const char *colon = strchr(name, ':');
+    GS_AUTO_FREE char *ns = gs_strndup(name, (size_t)(colon - name));
+    struct configmap_wait w = {0};
+    struct kube_request *request =
+        kube_get(kube, KUBE_CONFIGMAPS, ns, colon + 1, NULL, on_configmap, &w);
+    uv_timer_t timer;
+    bool over = false;
+    uv_timer_init(loop, &timer);
+    timer.data = &over;
+    uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
+    while (!w.done && !over)
+        uv_run(loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(loop, UV_RUN_NOWAIT);
+    if (!w.done) {
+        kube_request_cancel(request);
+        w.err = gs_error_new(GS_ETIMEOUT, "no answer in %d s", CONFIGMAP_WAIT_MS / 1000);
+    }
+    GS_AUTO_FREE char *text = w.text;
+    GS_AUTO_FREE char *source = gs_format("ConfigMap %s/%s", ns, colon + 1);
+    if (w.err)
+        return gs_error_wrap(w.err, "--configmap-data: %s", source);
+    return parse(source, gs_slice_of(text), ret);
+}
+
+// --- fields ---
+
+static void print_field(enum gpu_field f, const struct gpu_snapshot *s)
+{
+    const struct gpu_field_info *info = gpu_field_info(f);
+    const char *state = s ? "no GPU" : "no driver";
+    bool valid = false;
+    for (size_t i = 0; s && i < s->n_devices && !valid; i++) {
+        enum gpu_validity v = s->devices[i].fields[f].validity;
+        // A rate has no value in the passes that this took, but is there.
+        valid = v == GPU_VALID || v == GPU_UNKNOWN;
+        state = valid ? "yes" : gpu_validity_text(v);
+    }
+    printf("%-4d %-45s %-8s %-22s %-52s %s\n", info->id, info->name, info->type, info->unit,
+           info->source, state);
+}
+
+struct gs_error *exporter_list_fields(const char *library)
+{
+    struct gpu_backend *backend = NULL;
+    struct gpu_snapshot *snapshot = NULL;
+    bool wanted[GPU_F_COUNT];
+    for (int f = 0; f < GPU_F_COUNT; f++)
+        wanted[f] = true;
+    struct gpu_backend_config cfg = {.library = library, .wanted = wanted};
+    struct gs_error *err = gpu_backend_open(&cfg, &backend);
+    if (!err)
+        err = gpu_backend_sample(backend, &snapshot);
+    if (err)
+        fprintf(stderr, "gpuscale: %s; what is supported here is not known\n",
+                gs_error_message(err));
+    gs_error_free(err);
+    printf("%-4s %-45s %-8s %-22s %-52s %s\n", "ID", "FIELD", "TYPE", "UNIT", "SOURCE",
+           "SUPPORTED HERE");
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        print_field(f, snapshot);
+    printf("9001 %-45s %-8s %-22s %-52s\n9002 %-45s %-8s %-22s %-52s\n",
+           "DCGM_EXP_XID_ERRORS_COUNT", "gauge", "1", "events of DCGM_FI_DEV_XID_ERRORS",
+           "DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "samples",
+           "samples of DCGM_FI_DEV_CLOCKS_EVENT_REASONS");
+    for (size_t i = 0; gpu_dcgm_only_field(i); i++)
+        printf("-    DCGM_FI_%-37s not read: only DCGM has it, or it is of no GPU\n",
+               gpu_dcgm_only_field(i));
+    gpu_snapshot_free(snapshot);
+    gpu_backend_close(backend);
+    return NULL;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gpuscale exporter` prepares before it starts: the families, the cluster, the list of
+// fields.
+#pragma once
+
+#include "exporter/counters.h"
+#include "kube/client.h"
+
+#include <uv.h>
+
+// path NULL: dcgm-exporter's default file where there is one, else what is built in.
+struct gs_error *exporter_load_counters(const char *path, struct counters *ret);
+// name: NAMESPACE:NAME. Runs the loop until the answer is there.
+struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
+                                         const char *name, struct counters *ret);
+// By KUBECONFIG or the pod's service account. The http_client goes after the kube_client.
+struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
+                                          struct kube_client **ret);
+struct gs_error *exporter_list_fields(const char *library);

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/counters.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+enum { MAX_ROWS = 1024, COLUMNS = 3 };
+
+// --- names ---
+
+struct name_row {
+    const char *name;
+    enum gpu_field field;
+    const char *type; // NULL: the field's own
+    bool listed;      // in 1.x-compatibility-metrics.csv
+};
+
+// dcgm-exporter 1.x.
+static const struct name_row old_names[] = {
+    {"dcgm_sm_clock", GPU_F_SM_CLOCK, NULL, true},
+    {"dcgm_memory_clock", GPU_F_MEM_CLOCK, NULL, true},
+    {"dcgm_memory_temp", GPU_F_MEMORY_TEMP, NULL, true},
+    {"dcgm_gpu_temp", GPU_F_GPU_TEMP, NULL, true},
+    {"dcgm_power_usage", GPU_F_POWER_USAGE, NULL, true},
+    {"dcgm_total_energy_consumption", GPU_F_TOTAL_ENERGY, NULL, true},
+    {"dcgm_pcie_tx_throughput", GPU_F_PCIE_TX, NULL, false},
+    {"dcgm_pcie_rx_throughput", GPU_F_PCIE_RX, NULL, false},
+    {"dcgm_pcie_replay_counter", GPU_F_PCIE_REPLAY, NULL, true},
+    {"dcgm_gpu_utilization", GPU_F_GPU_UTIL, NULL, true},
+    {"dcgm_mem_copy_utilization", GPU_F_MEM_COPY_UTIL, NULL, true},
+    {"dcgm_enc_utilization", GPU_F_ENC_UTIL, NULL, true},
+    {"dcgm_dec_utilization", GPU_F_DEC_UTIL, NULL, true},
+    {"dcgm_xid_errors", GPU_F_XID_ERRORS, NULL, true},
+    {"dcgm_power_violation", GPU_F_POWER_VIOLATION, NULL, false},
+    {"dcgm_thermal_violation", GPU_F_THERMAL_VIOLATION, NULL, false},
+    {"dcgm_sync_boost_violation", GPU_F_SYNC_BOOST_VIOLATION, NULL, false},
+    {"dcgm_board_limit_violation", GPU_F_BOARD_LIMIT_VIOLATION, NULL, false},
+    {"dcgm_low_util_violation", GPU_F_LOW_UTIL_VIOLATION, NULL, false},
+    {"dcgm_reliability_violation", GPU_F_RELIABILITY_VIOLATION, NULL, false},
+    {"dcgm_fb_free", GPU_F_FB_FREE, NULL, true},
+    {"dcgm_fb_used", GPU_F_FB_USED, NULL, true},
+    {"dcgm_ecc_sbe_volatile_total", GPU_F_ECC_SBE_VOL, NULL, false},
+    {"dcgm_ecc_dbe_volatile_total", GPU_F_ECC_DBE_VOL, NULL, false},
+    {"dcgm_ecc_sbe_aggregate_total", GPU_F_ECC_SBE_AGG, NULL, false},
+    {"dcgm_ecc_dbe_aggregate_total", GPU_F_ECC_DBE_AGG, NULL, false},
+    {"dcgm_retired_pages_sbe", GPU_F_RETIRED_SBE, NULL, false},
+    {"dcgm_retired_pages_dbe", GPU_F_RETIRED_DBE, NULL, false},
+    {"dcgm_retired_pages_pending", GPU_F_RETIRED_PENDING, NULL, false},
+    {"dcgm_nvlink_flit_crc_error_count_total", GPU_F_NVLINK_CRC_FLIT, NULL, false},
+    {"dcgm_nvlink_data_crc_error_count_total", GPU_F_NVLINK_CRC_DATA, NULL, false},
+    {"dcgm_nvlink_replay_error_count_total", GPU_F_NVLINK_REPLAY, NULL, false},
+    {"dcgm_nvlink_recovery_error_count_total", GPU_F_NVLINK_RECOVERY, NULL, false},
+    {"dcgm_nvlink_bandwidth_total", GPU_F_NVLINK_BANDWIDTH, NULL, true},
+    {"dcgm_fi_prof_gr_engine_active", GPU_F_PROF_GR_ENGINE_ACTIVE, NULL, true},
+    {"dcgm_fi_prof_sm_active", GPU_F_PROF_SM_ACTIVE, NULL, false},
+    {"dcgm_fi_prof_sm_occupancy", GPU_F_PROF_SM_OCCUPANCY, NULL, false},
+    {"dcgm_fi_prof_pipe_tensor_active", GPU_F_PROF_PIPE_TENSOR_ACTIVE, NULL, true},
+    {"dcgm_fi_prof_dram_active", GPU_F_PROF_DRAM_ACTIVE, NULL, true},
+    {"dcgm_fi_prof_pcie_tx_bytes", GPU_F_PROF_PCIE_TX_BYTES, "counter", true},
+    {"dcgm_fi_prof_pcie_rx_bytes", GPU_F_PROF_PCIE_RX_BYTES, "counter", true},
+};
+
+// The active rows of default-counters.csv and dcp-metrics-included.csv, which are alike.
+static const enum gpu_field default_fields[] = {
+    GPU_F_DRIVER_VERSION,
+    GPU_F_SM_CLOCK,
+    GPU_F_MEM_CLOCK,
+    GPU_F_MEMORY_TEMP,
+    GPU_F_GPU_TEMP,
+    GPU_F_POWER_USAGE,
+    GPU_F_TOTAL_ENERGY,
+    GPU_F_PCIE_REPLAY,
+    GPU_F_GPU_UTIL,
+    GPU_F_MEM_COPY_UTIL,
+    GPU_F_ENC_UTIL,
+    GPU_F_DEC_UTIL,
+    GPU_F_XID_ERRORS,
+    GPU_F_FB_FREE,
+    GPU_F_FB_USED,
+    GPU_F_FB_RESERVED,
+    GPU_F_UNCORRECTABLE_REMAPPED,
+    GPU_F_CORRECTABLE_REMAPPED,
+    GPU_F_ROW_REMAP_FAILURE,
+    GPU_F_NVLINK_BANDWIDTH,
+    GPU_F_VGPU_LICENSE,
+    GPU_F_PROF_GR_ENGINE_ACTIVE,
+    GPU_F_PROF_PIPE_TENSOR_ACTIVE,
+    GPU_F_PROF_DRAM_ACTIVE,
+    GPU_F_PROF_PCIE_TX_BYTES,
+    GPU_F_PROF_PCIE_RX_BYTES,
+};
+
+// --- rows ---
+
+static void counter_finish(struct counter *c)
+{
+    free(c->name);
+    free(c->type);
+    free(c->help);
+}
+
+void counters_finish(struct counters *c)
+{
+    for (size_t i = 0; i < c->len; i++)
+        counter_finish(&c->rows[i]);
+    for (size_t i = 0; i < c->n_warnings; i++)
+        free(c->warnings[i]);
+    free(c->rows);
+    free(c->warnings);
+    *c = (struct counters){0};
+}
+
+static void warn(struct counters *c, char *text)
+{
+    gs_grow(&c->warnings, &c->cap_warnings, c->n_warnings, sizeof(*c->warnings));
+    c->warnings[c->n_warnings++] = text;
+}
+
+static void add(struct counters *c, struct counter row)
+{
+    gs_grow(&c->rows, &c->cap, c->len, sizeof(*c->rows));
+    c->rows[c->len++] = row;
+}
+
+static void add_field(struct counters *c, enum gpu_field f, const char *name, const char *type,
+                      const char *help)
+{
+    const struct gpu_field_info *info = gpu_field_info(f);
+    type = type ? type : info->type;
+    add(c, (struct counter){
+               .kind = gs_streq(type, "label") ? COUNTER_LABEL : COUNTER_FIELD,
+               .field = f,
+               .id = info->id,
+               .name = gs_strdup(name ? name : info->name),
+               .type = gs_strdup(type),
+               .help = gs_strdup(help ? help : info->help),
+           });
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct counter *x = a, *y = b;
+    bool x_label = x->kind == COUNTER_LABEL, y_label = y->kind == COUNTER_LABEL;
+    if (x_label != y_label)
+        return x_label ? 1 : -1;
+    if (x_label)
+        return strcmp(x->name, y->name);
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void sort(struct counters *c)
+{
+    if (c->len)
+        qsort(c->rows, c->len, sizeof(*c->rows), compare);
+    c->n_families = 0;
+    while (c->n_families < c->len && c->rows[c->n_families].kind != COUNTER_LABEL)
+        c->n_families++;
+}
+
+void counters_default(struct counters *ret)
+{
+    *ret = (struct counters){0};
+    for (size_t i = 0; i < GS_ARRAY_LEN(default_fields); i++)
+        add_field(ret, default_fields[i], NULL, NULL, NULL);
+    sort(ret);
+}
+
+bool counters_builtin(const char *path, struct counters *ret)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (gs_streq(name, "default-counters.csv") || gs_streq(name, "dcp-metrics-included.csv")) {
+        counters_default(ret);
+        return true;
+    }
+    if (!gs_streq(name, "1.x-compatibility-metrics.csv"))
+        return false;
+    *ret = (struct counters){0};
+    for (size_t i = 0; i < GS_ARRAY_LEN(old_names); i++)
+        if (old_names[i].listed)
+            add_field(ret, old_names[i].field, old_names[i].name, old_names[i].type, NULL);
+    sort(ret);
+    return true;
+}
+
+void counters_wanted(const struct counters *c, bool *ret)
+{
+    memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
+    for (size_t i = 0; i < c->len; i++)
+        ret[c->rows[i].field] = true;
+    // What the families per process and container are made of.
+    ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
+}
+
+// --- the file ---
+
+// One field of a CSV record, as Go's encoding/csv reads it. False: a stray or missing quote.
+static bool read_cell(struct gs_slice *line, struct gs_buf *ret, bool *ret_more)
+{
+    gs_buf_clear(ret);
+    gs_buf_add(ret, "", 0);
+    const char *p = line->data, *end = p + line->len;
+    const char *first = p;
+    while (first < end && *first == ' ') // Go takes a quote behind a blank for a stray one
+        first++;
+    bool quoted = first < end && *first == '"';
+    p = quoted ? first : p;
+    if (quoted) {
+        for (p++;; p++) {
+            if (p == end)
+                return false;
+            if (*p == '"' && (p + 1 == end || p[1] != '"'))
+                break;
+            p += *p == '"';
+            gs_buf_add_char(ret, *p);
+        }
+        p++;
+    }
+    for (; p < end && *p != ','; p++) {
+        if ((quoted && *p != ' ') || *p == '"')
+            return false;
+        if (!quoted)
+            gs_buf_add_char(ret, *p);
+    }
+    *ret_more = p < end;
+    p += p < end;
+    *line = gs_slice_make(p, (size_t)(end - p));
+    return true;
+}
+
+static struct gs_slice trim_spaces(struct gs_slice s)
+{
+    while (s.len && s.data[0] == ' ')
+        s = gs_slice_make(s.data + 1, s.len - 1);
+    while (s.len && s.data[s.len - 1] == ' ')
+        s.len--;
+    return s;
+}
+
+static struct gs_error *read_record(struct gs_slice line, unsigned number, char **ret_cells)
+{
+    GS_AUTO_BUF struct gs_buf cell = {0};
+    unsigned n = 0;
+    for (bool more = true; more; n++) {
+        if (!read_cell(&line, &cell, &more))
+            return gs_error_new(GS_EINVAL, "line %u: a stray or missing quote", number);
+        if (n < COLUMNS)
+            ret_cells[n] = gs_slice_dup(trim_spaces(gs_buf_slice(&cell)));
+    }
+    if (n != COLUMNS)
+        return gs_error_new(GS_EINVAL,
+                            "line %u has %u columns; want 3: field, Prometheus type, help (a help "
+                            "text with a comma in quotes)",
+                            number, n);
+    return NULL;
+}
+
+static enum gpu_field find_field(const char *name)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(old_names); i++)
+        if (gs_streq(old_names[i].name, name))
+            return old_names[i].field;
+    return gpu_field_by_name(name);
+}
+
+static bool known_type(const char *type)
+{
+    static const char *const types[] = {"gauge", "counter", "histogram", "summary", "label"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
+        if (gs_streq(type, types[i]))
+            return true;
+    return false;
+}
+
+// What dcgm-exporter computes itself.
+static bool add_computed(struct counters *c, char *const *cells)
+{
+    static const struct {
+        const char *name;
+        enum counter_kind kind;
+        enum gpu_field field;
+        int id;
+    } rows[] = {
+        {"DCGM_EXP_XID_ERRORS_COUNT", COUNTER_EXP_XIDS, GPU_F_XID_ERRORS, 9001},
+        {"DCGM_EXP_CLOCK_EVENTS_COUNT", COUNTER_EXP_CLOCK_EVENTS, GPU_F_CLOCKS_EVENT_REASONS, 9002},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        if (!gs_streq(cells[0], rows[i].name))
+            continue;
+        add(c, (struct counter){rows[i].kind, rows[i].field, rows[i].id, gs_strdup(cells[0]),
+                                gs_strdup(cells[1]), gs_strdup(cells[2])});
+        return true;
+    }
+    return false;
+}
+
+static bool is_listed(const struct counters *c, int id)
+{
+    for (size_t i = 0; i < c->len; i++)
+        if (c->rows[i].id == id)
+            return true;
+    return false;
+}
+
+static struct gs_error *take_record(struct counters *c, char *const *cells, unsigned number)
+{
+    if (add_computed(c, cells))
+        return NULL;
+    if (gs_streq(cells[0], "DCGM_EXP_GPU_HEALTH_STATUS") ||
+        gs_streq(cells[0], "DCGM_EXP_P2P_STATUS")) {
+        warn(c, gs_format("line %u: %s is computed by DCGM and left out", number, cells[0]));
+        return NULL;
+    }
+    if (!known_type(cells[1]))
+        return gs_error_new(GS_EINVAL,
+                            "line %u: type \"%s\" of %s: want gauge, counter, histogram, summary "
+                            "or label",
+                            number, cells[1], cells[0]);
+    enum gpu_field f = find_field(cells[0]);
+    if (f == GPU_F_COUNT && gpu_field_is_dcgm_only(cells[0])) {
+        warn(c, gs_format("line %u: %s is not read from NVML and left out", number, cells[0]));
+        return NULL;
+    }
+    if (f == GPU_F_COUNT)
+        return gs_error_new(GS_EINVAL,
+                            "line %u: no field is called \"%s\" (gpuscale exporter --list-fields "
+                            "shows all)",
+                            number, cells[0]);
+    if (gpu_field_info(f)->kind == GPU_TEXT && !gs_streq(cells[1], "label")) {
+        warn(c, gs_format("line %u: %s is a text, so only the type label has a meaning: left out",
+                          number, cells[0]));
+        return NULL;
+    }
+    if (is_listed(c, gpu_field_info(f)->id))
+        warn(c, gs_format("line %u: %s stands twice; the first row counts", number, cells[0]));
+    else
+        add_field(c, f, cells[0], cells[1], cells[2]);
+    return NULL;
+}
+
+static struct gs_error *take_line(struct counters *c, struct gs_slice line, unsigned number)
+{
+    if (line.len && line.data[line.len - 1] == '\r')
+        line.len--;
+    if (!line.len || line.data[0] == '#')
+        return NULL;
+    if (c->len == MAX_ROWS)
+        return gs_error_new(GS_ELIMIT, "more than %d rows", MAX_ROWS);
+    char *cells[COLUMNS] = {0};
+    struct gs_error *err = read_record(line, number, cells);
+    if (!err)
+        err = take_record(c, cells, number);
+    for (size_t i = 0; i < COLUMNS; i++)
+        free(cells[i]);
+    return err;
+}
+
+struct gs_error *counters_parse(struct gs_slice text, struct counters *ret)
+{
+    struct counters c = {0};
+    struct gs_error *err = NULL;
+    for (unsigned number = 1; text.data && !err; number++)
+        err = take_line(&c, gs_slice_cut(&text, '\n'), number);
+    if (!err && !c.len)
+        err = gs_error_new(GS_EINVAL, "no row that gives a metric");
+    if (err) {
+        counters_finish(&c);
+        return err;
+    }
+    sort(&c);
+    *ret = c;
+    return NULL;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// DCGM's fields that NVML can give: X(symbol, name, DCGM's number, kind, group, Prometheus type,
+// unit, source, help). The order is by number, which is the order of output. A group is what one
+// step of a pass reads; steps of which no field is wanted are left out.
+#pragma once
+
+// clang-format off
+#define GPU_FIELDS(X) \
+    X(DRIVER_VERSION, "DCGM_FI_DRIVER_VERSION", 1, GPU_TEXT, GPU_G_SYSTEM, "label", "text", \
+      "nvmlSystemGetDriverVersion", "Driver version.") \
+    X(NVML_VERSION, "DCGM_FI_NVML_VERSION", 2, GPU_TEXT, GPU_G_SYSTEM, "label", "text", \
+      "nvmlSystemGetNVMLVersion", "NVML version.") \
+    X(CUDA_DRIVER_VERSION, "DCGM_FI_CUDA_DRIVER_VERSION", 5, GPU_INTEGER, GPU_G_SYSTEM, "gauge", "1000 major + 10 minor", \
+      "nvmlSystemGetCudaDriverVersion_v2", "CUDA version of the driver.") \
+    X(NAME, "DCGM_FI_DEV_NAME", 50, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetName", "Name of the GPU.") \
+    X(BRAND, "DCGM_FI_DEV_BRAND", 51, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetBrand", "Brand of the GPU.") \
+    X(NVML_INDEX, "DCGM_FI_DEV_NVML_INDEX", 52, GPU_INTEGER, GPU_G_IDENTITY, "gauge", "1", \
+      "nvmlDeviceGetHandleByIndex", "NVML index of the GPU.") \
+    X(SERIAL, "DCGM_FI_DEV_SERIAL", 53, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetSerial", "Serial number of the GPU.") \
+    X(UUID, "DCGM_FI_DEV_UUID", 54, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetUUID", "UUID of the GPU.") \
+    X(MINOR_NUMBER, "DCGM_FI_DEV_MINOR_NUMBER", 55, GPU_INTEGER, GPU_G_IDENTITY, "gauge", "1", \
+      "nvmlDeviceGetMinorNumber", "Minor number of the device node.") \
+    X(OEM_INFOROM, "DCGM_FI_DEV_OEM_INFOROM_VER", 56, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetInforomVersion", "OEM inforom version.") \
+    X(PCI_BUSID, "DCGM_FI_DEV_PCI_BUSID", 57, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetPciInfo", "PCI address of the GPU.") \
+    X(COMPUTE_MODE, "DCGM_FI_DEV_COMPUTE_MODE", 65, GPU_INTEGER, GPU_G_MODES, "gauge", "enum", \
+      "nvmlDeviceGetComputeMode", "Compute mode (0 default, 2 prohibited, 3 exclusive process).") \
+    X(PERSISTENCE_MODE, "DCGM_FI_DEV_PERSISTENCE_MODE", 66, GPU_INTEGER, GPU_G_MODES, "gauge", "0 or 1", \
+      "nvmlDeviceGetPersistenceMode", "Persistence mode.") \
+    X(MIG_MODE, "DCGM_FI_DEV_MIG_MODE", 67, GPU_INTEGER, GPU_G_MODES, "gauge", "0 or 1", \
+      "nvmlDeviceGetMigMode", "MIG mode.") \
+    X(ECC_INFOROM, "DCGM_FI_DEV_ECC_INFOROM_VER", 80, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetInforomVersion", "ECC inforom version.") \
+    X(POWER_INFOROM, "DCGM_FI_DEV_POWER_INFOROM_VER", 81, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetInforomVersion", "Power management inforom version.") \
+    X(INFOROM_IMAGE, "DCGM_FI_DEV_INFOROM_IMAGE_VER", 82, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetInforomImageVersion", "Inforom image version.") \
+    X(VBIOS, "DCGM_FI_DEV_VBIOS_VERSION", 85, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
+      "nvmlDeviceGetVbiosVersion", "VBIOS version.") \
+    X(BAR1_TOTAL, "DCGM_FI_DEV_BAR1_TOTAL", 90, GPU_INTEGER, GPU_G_BAR1, "gauge", "MiB", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Total BAR1 memory (in MiB).") \
+    X(BAR1_USED, "DCGM_FI_DEV_BAR1_USED", 92, GPU_INTEGER, GPU_G_BAR1, "gauge", "MiB", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Used BAR1 memory (in MiB).") \
+    X(BAR1_FREE, "DCGM_FI_DEV_BAR1_FREE", 93, GPU_INTEGER, GPU_G_BAR1, "gauge", "MiB", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Free BAR1 memory (in MiB).") \
+    X(SM_CLOCK, "DCGM_FI_DEV_SM_CLOCK", 100, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetClockInfo", "SM clock frequency (in MHz).") \
+    X(MEM_CLOCK, "DCGM_FI_DEV_MEM_CLOCK", 101, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetClockInfo", "Memory clock frequency (in MHz).") \
+    X(VIDEO_CLOCK, "DCGM_FI_DEV_VIDEO_CLOCK", 102, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetClockInfo", "Video clock frequency (in MHz).") \
+    X(APP_SM_CLOCK, "DCGM_FI_DEV_APP_SM_CLOCK", 110, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetApplicationsClock", "Application SM clock (in MHz).") \
+    X(APP_MEM_CLOCK, "DCGM_FI_DEV_APP_MEM_CLOCK", 111, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetApplicationsClock", "Application memory clock (in MHz).") \
+    X(CLOCKS_EVENT_REASONS, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 112, GPU_INTEGER, GPU_G_EVENT_REASONS, "gauge", "bit mask", \
+      "nvmlDeviceGetCurrentClocksEventReasons", "Reasons why the clocks are not higher (bit mask).") \
+    X(MAX_SM_CLOCK, "DCGM_FI_DEV_MAX_SM_CLOCK", 113, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest SM clock (in MHz).") \
+    X(MAX_MEM_CLOCK, "DCGM_FI_DEV_MAX_MEM_CLOCK", 114, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest memory clock (in MHz).") \
+    X(MAX_VIDEO_CLOCK, "DCGM_FI_DEV_MAX_VIDEO_CLOCK", 115, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "MHz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest video clock (in MHz).") \
+    X(MEMORY_TEMP, "DCGM_FI_DEV_MEMORY_TEMP", 140, GPU_INTEGER, GPU_G_VALUES, "gauge", "C", \
+      "nvmlDeviceGetFieldValues 82", "Memory temperature (in C).") \
+    X(GPU_TEMP, "DCGM_FI_DEV_GPU_TEMP", 150, GPU_INTEGER, GPU_G_TEMPERATURE, "gauge", "C", \
+      "nvmlDeviceGetTemperature", "GPU temperature (in C).") \
+    X(MEM_MAX_OP_TEMP, "DCGM_FI_DEV_MEM_MAX_OP_TEMP", 151, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
+      "nvmlDeviceGetTemperatureThreshold", "Highest operating temperature of the memory (in C).") \
+    X(GPU_MAX_OP_TEMP, "DCGM_FI_DEV_GPU_MAX_OP_TEMP", 152, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
+      "nvmlDeviceGetTemperatureThreshold", "Highest operating temperature of the GPU (in C).") \
+    X(POWER_USAGE, "DCGM_FI_DEV_POWER_USAGE", 155, GPU_DOUBLE, GPU_G_POWER, "gauge", "W", \
+      "nvmlDeviceGetPowerUsage", "Power draw (in W).") \
+    X(TOTAL_ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, GPU_INTEGER, GPU_G_ENERGY, "counter", "mJ", \
+      "nvmlDeviceGetTotalEnergyConsumption", "Total energy consumption since the driver was loaded (in mJ).") \
+    X(POWER_INSTANT, "DCGM_FI_DEV_POWER_USAGE_INSTANT", 157, GPU_DOUBLE, GPU_G_VALUES, "gauge", "W", \
+      "nvmlDeviceGetFieldValues 186", "Power draw at this instant (in W).") \
+    X(SLOWDOWN_TEMP, "DCGM_FI_DEV_SLOWDOWN_TEMP", 158, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
+      "nvmlDeviceGetTemperatureThreshold", "Temperature at which the clocks go down (in C).") \
+    X(SHUTDOWN_TEMP, "DCGM_FI_DEV_SHUTDOWN_TEMP", 159, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
+      "nvmlDeviceGetTemperatureThreshold", "Temperature at which the GPU turns itself off (in C).") \
+    X(POWER_LIMIT, "DCGM_FI_DEV_POWER_MGMT_LIMIT", 160, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
+      "nvmlDeviceGetPowerManagementLimit", "Power limit (in W).") \
+    X(POWER_LIMIT_MIN, "DCGM_FI_DEV_POWER_MGMT_LIMIT_MIN", 161, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
+      "nvmlDeviceGetPowerManagementLimitConstraints", "Lowest power limit that can be set (in W).") \
+    X(POWER_LIMIT_MAX, "DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", 162, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
+      "nvmlDeviceGetPowerManagementLimitConstraints", "Highest power limit that can be set (in W).") \
+    X(POWER_LIMIT_DEF, "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", 163, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
+      "nvmlDeviceGetPowerManagementDefaultLimit", "Default power limit (in W).") \
+    X(POWER_LIMIT_ENFORCED, "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 164, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
+      "nvmlDeviceGetEnforcedPowerLimit", "Power limit that has effect (in W).") \
+    X(PSTATE, "DCGM_FI_DEV_PSTATE", 190, GPU_INTEGER, GPU_G_STATE, "gauge", "0 to 15", \
+      "nvmlDeviceGetPerformanceState", "Performance state (0 is the highest).") \
+    X(FAN_SPEED, "DCGM_FI_DEV_FAN_SPEED", 191, GPU_INTEGER, GPU_G_STATE, "gauge", "%", \
+      "nvmlDeviceGetFanSpeed", "Fan speed (in %).") \
+    X(PCIE_TX, "DCGM_FI_DEV_PCIE_TX_THROUGHPUT", 200, GPU_INTEGER, GPU_G_PCIE_THROUGHPUT, "gauge", "KB/s", \
+      "nvmlDeviceGetPcieThroughput", "PCIe bytes sent, over 20 ms (in KB/s).") \
+    X(PCIE_RX, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT", 201, GPU_INTEGER, GPU_G_PCIE_THROUGHPUT, "gauge", "KB/s", \
+      "nvmlDeviceGetPcieThroughput", "PCIe bytes received, over 20 ms (in KB/s).") \
+    X(PCIE_REPLAY, "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 202, GPU_INTEGER, GPU_G_PCIE_REPLAY, "counter", "1", \
+      "nvmlDeviceGetPcieReplayCounter", "Number of PCIe retries.") \
+    X(GPU_UTIL, "DCGM_FI_DEV_GPU_UTIL", 203, GPU_INTEGER, GPU_G_UTILIZATION, "gauge", "%", \
+      "nvmlDeviceGetSamples, nvmlDeviceGetUtilizationRates", "GPU utilization (in %).") \
+    X(MEM_COPY_UTIL, "DCGM_FI_DEV_MEM_COPY_UTIL", 204, GPU_INTEGER, GPU_G_UTILIZATION, "gauge", "%", \
+      "nvmlDeviceGetUtilizationRates", "Memory utilization (in %).") \
+    X(ENC_UTIL, "DCGM_FI_DEV_ENC_UTIL", 206, GPU_INTEGER, GPU_G_CODECS, "gauge", "%", \
+      "nvmlDeviceGetEncoderUtilization", "Encoder utilization (in %).") \
+    X(DEC_UTIL, "DCGM_FI_DEV_DEC_UTIL", 207, GPU_INTEGER, GPU_G_CODECS, "gauge", "%", \
+      "nvmlDeviceGetDecoderUtilization", "Decoder utilization (in %).") \
+    X(XID_ERRORS, "DCGM_FI_DEV_XID_ERRORS", 230, GPU_INTEGER, GPU_G_XID, "gauge", "XID", \
+      "nvmlEventSetWait_v2", "Value of the last XID error.") \
+    X(PCIE_MAX_GEN, "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", 235, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "1", \
+      "nvmlDeviceGetMaxPcieLinkGeneration", "Highest PCIe generation.") \
+    X(PCIE_MAX_WIDTH, "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 236, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "lanes", \
+      "nvmlDeviceGetMaxPcieLinkWidth", "Highest PCIe width.") \
+    X(PCIE_GEN, "DCGM_FI_DEV_PCIE_LINK_GEN", 237, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "1", \
+      "nvmlDeviceGetCurrPcieLinkGeneration", "PCIe generation now.") \
+    X(PCIE_WIDTH, "DCGM_FI_DEV_PCIE_LINK_WIDTH", 238, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "lanes", \
+      "nvmlDeviceGetCurrPcieLinkWidth", "PCIe width now.") \
+    X(POWER_VIOLATION, "DCGM_FI_DEV_POWER_VIOLATION", 240, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 74", "Time with lowered clocks because of power constraints (in ns).") \
+    X(THERMAL_VIOLATION, "DCGM_FI_DEV_THERMAL_VIOLATION", 241, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 75", "Time with lowered clocks because of thermal constraints (in ns).") \
+    X(SYNC_BOOST_VIOLATION, "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", 242, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 76", "Time with lowered clocks because of sync boost (in ns).") \
+    X(BOARD_LIMIT_VIOLATION, "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", 243, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 77", "Time with lowered clocks because of board limits (in ns).") \
+    X(LOW_UTIL_VIOLATION, "DCGM_FI_DEV_LOW_UTIL_VIOLATION", 244, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 78", "Time with lowered clocks because of low utilization (in ns).") \
+    X(RELIABILITY_VIOLATION, "DCGM_FI_DEV_RELIABILITY_VIOLATION", 245, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 79", "Time with lowered clocks because of reliability (in ns).") \
+    X(APP_CLOCKS_VIOLATION, "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION", 246, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 80", "Time below the application clocks (in ns).") \
+    X(BASE_CLOCKS_VIOLATION, "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", 247, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 81", "Time below the base clocks (in ns).") \
+    X(FB_TOTAL, "DCGM_FI_DEV_FB_TOTAL", 250, GPU_INTEGER, GPU_G_MEMORY, "gauge", "MiB", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory (in MiB).") \
+    X(FB_FREE, "DCGM_FI_DEV_FB_FREE", 251, GPU_INTEGER, GPU_G_MEMORY, "gauge", "MiB", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory free (in MiB).") \
+    X(FB_USED, "DCGM_FI_DEV_FB_USED", 252, GPU_INTEGER, GPU_G_MEMORY, "gauge", "MiB", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory used (in MiB).") \
+    X(FB_RESERVED, "DCGM_FI_DEV_FB_RESERVED", 253, GPU_INTEGER, GPU_G_MEMORY, "gauge", "MiB", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory reserved (in MiB).") \
+    X(FB_USED_PERCENT, "DCGM_FI_DEV_FB_USED_PERCENT", 254, GPU_DOUBLE, GPU_G_MEMORY, "gauge", "ratio", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory used, of what is not reserved (0 to 1).") \
+    X(ECC_CURRENT, "DCGM_FI_DEV_ECC_CURRENT", 300, GPU_INTEGER, GPU_G_VALUES, "gauge", "0 or 1", \
+      "nvmlDeviceGetFieldValues 1", "ECC mode.") \
+    X(ECC_PENDING, "DCGM_FI_DEV_ECC_PENDING", 301, GPU_INTEGER, GPU_G_VALUES, "gauge", "0 or 1", \
+      "nvmlDeviceGetFieldValues 2", "ECC mode after the next reboot.") \
+    X(ECC_SBE_VOL, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 310, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 3", "Number of single-bit errors since the driver was loaded.") \
+    X(ECC_DBE_VOL, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 311, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 4", "Number of double-bit errors since the driver was loaded.") \
+    X(ECC_SBE_AGG, "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 312, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 5", "Number of single-bit errors over the lifetime.") \
+    X(ECC_DBE_AGG, "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 313, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 6", "Number of double-bit errors over the lifetime.") \
+    X(ECC_SBE_VOL_L1, "DCGM_FI_DEV_ECC_SBE_VOL_L1", 314, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 7", "Number of single-bit errors in the L1 cache (volatile).") \
+    X(ECC_DBE_VOL_L1, "DCGM_FI_DEV_ECC_DBE_VOL_L1", 315, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 8", "Number of double-bit errors in the L1 cache (volatile).") \
+    X(ECC_SBE_VOL_L2, "DCGM_FI_DEV_ECC_SBE_VOL_L2", 316, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 9", "Number of single-bit errors in the L2 cache (volatile).") \
+    X(ECC_DBE_VOL_L2, "DCGM_FI_DEV_ECC_DBE_VOL_L2", 317, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 10", "Number of double-bit errors in the L2 cache (volatile).") \
+    X(ECC_SBE_VOL_DEV, "DCGM_FI_DEV_ECC_SBE_VOL_DEV", 318, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 11", "Number of single-bit errors in the device memory (volatile).") \
+    X(ECC_DBE_VOL_DEV, "DCGM_FI_DEV_ECC_DBE_VOL_DEV", 319, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 12", "Number of double-bit errors in the device memory (volatile).") \
+    X(ECC_SBE_VOL_REG, "DCGM_FI_DEV_ECC_SBE_VOL_REG", 320, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 13", "Number of single-bit errors in the register file (volatile).") \
+    X(ECC_DBE_VOL_REG, "DCGM_FI_DEV_ECC_DBE_VOL_REG", 321, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 14", "Number of double-bit errors in the register file (volatile).") \
+    X(ECC_SBE_VOL_TEX, "DCGM_FI_DEV_ECC_SBE_VOL_TEX", 322, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 15", "Number of single-bit errors in the texture memory (volatile).") \
+    X(ECC_DBE_VOL_TEX, "DCGM_FI_DEV_ECC_DBE_VOL_TEX", 323, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 16", "Number of double-bit errors in the texture memory (volatile).") \
+    X(ECC_SBE_AGG_L1, "DCGM_FI_DEV_ECC_SBE_AGG_L1", 324, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 18", "Number of single-bit errors in the L1 cache (aggregate).") \
+    X(ECC_DBE_AGG_L1, "DCGM_FI_DEV_ECC_DBE_AGG_L1", 325, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 19", "Number of double-bit errors in the L1 cache (aggregate).") \
+    X(ECC_SBE_AGG_L2, "DCGM_FI_DEV_ECC_SBE_AGG_L2", 326, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 20", "Number of single-bit errors in the L2 cache (aggregate).") \
+    X(ECC_DBE_AGG_L2, "DCGM_FI_DEV_ECC_DBE_AGG_L2", 327, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 21", "Number of double-bit errors in the L2 cache (aggregate).") \
+    X(ECC_SBE_AGG_DEV, "DCGM_FI_DEV_ECC_SBE_AGG_DEV", 328, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 22", "Number of single-bit errors in the device memory (aggregate).") \
+    X(ECC_DBE_AGG_DEV, "DCGM_FI_DEV_ECC_DBE_AGG_DEV", 329, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 23", "Number of double-bit errors in the device memory (aggregate).") \
+    X(ECC_SBE_AGG_REG, "DCGM_FI_DEV_ECC_SBE_AGG_REG", 330, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 24", "Number of single-bit errors in the register file (aggregate).") \
+    X(ECC_DBE_AGG_REG, "DCGM_FI_DEV_ECC_DBE_AGG_REG", 331, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 25", "Number of double-bit errors in the register file (aggregate).") \
+    X(ECC_SBE_AGG_TEX, "DCGM_FI_DEV_ECC_SBE_AGG_TEX", 332, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 26", "Number of single-bit errors in the texture memory (aggregate).") \
+    X(ECC_DBE_AGG_TEX, "DCGM_FI_DEV_ECC_DBE_AGG_TEX", 333, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 27", "Number of double-bit errors in the texture memory (aggregate).") \
+    X(RETIRED_SBE, "DCGM_FI_DEV_RETIRED_SBE", 390, GPU_INTEGER, GPU_G_VALUES, "counter", "pages", \
+      "nvmlDeviceGetFieldValues 29", "Number of pages retired for single-bit errors.") \
+    X(RETIRED_DBE, "DCGM_FI_DEV_RETIRED_DBE", 391, GPU_INTEGER, GPU_G_VALUES, "counter", "pages", \
+      "nvmlDeviceGetFieldValues 30", "Number of pages retired for double-bit errors.") \
+    X(RETIRED_PENDING, "DCGM_FI_DEV_RETIRED_PENDING", 392, GPU_INTEGER, GPU_G_VALUES, "counter", "0 or 1", \
+      "nvmlDeviceGetFieldValues 31", "Whether pages wait for their retirement.") \
+    X(UNCORRECTABLE_REMAPPED, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, GPU_INTEGER, GPU_G_REMAP, "counter", "rows", \
+      "nvmlDeviceGetRemappedRows", "Number of rows remapped for uncorrectable errors.") \
+    X(CORRECTABLE_REMAPPED, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, GPU_INTEGER, GPU_G_REMAP, "counter", "rows", \
+      "nvmlDeviceGetRemappedRows", "Number of rows remapped for correctable errors.") \
+    X(ROW_REMAP_FAILURE, "DCGM_FI_DEV_ROW_REMAP_FAILURE", 395, GPU_INTEGER, GPU_G_REMAP, "gauge", "0 or 1", \
+      "nvmlDeviceGetRemappedRows", "Whether remapping of rows has failed.") \
+    X(ROW_REMAP_PENDING, "DCGM_FI_DEV_ROW_REMAP_PENDING", 396, GPU_INTEGER, GPU_G_REMAP, "gauge", "0 or 1", \
+      "nvmlDeviceGetRemappedRows", "Whether rows wait to be remapped.") \
+    X(NVLINK_CRC_FLIT, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 409, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 38", "Number of NVLink flow-control CRC errors over all links.") \
+    X(NVLINK_CRC_DATA, "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 419, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 45", "Number of NVLink data CRC errors over all links.") \
+    X(NVLINK_REPLAY, "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", 429, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 52", "Number of NVLink replay errors over all links.") \
+    X(NVLINK_RECOVERY, "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", 439, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 59", "Number of NVLink recovery errors over all links.") \
+    X(NVLINK_L0, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", 440, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 0.") \
+    X(NVLINK_L1, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L1", 441, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 1.") \
+    X(NVLINK_L2, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L2", 442, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 2.") \
+    X(NVLINK_L3, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L3", 443, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 3.") \
+    X(NVLINK_L4, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L4", 444, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 4.") \
+    X(NVLINK_L5, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L5", 445, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 5.") \
+    X(NVLINK_BANDWIDTH, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 449, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth over all lanes.") \
+    X(VIRTUAL_MODE, "DCGM_FI_DEV_VIRTUAL_MODE", 500, GPU_INTEGER, GPU_G_MODES, "gauge", "enum", \
+      "nvmlDeviceGetVirtualizationMode", "Virtualization mode (0 none, 1 passthrough, 2 vGPU guest, 3 and 4 vGPU host).") \
+    X(VGPU_LICENSE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", 526, GPU_INTEGER, GPU_G_LICENSE, "gauge", "0 or 1", \
+      "nvmlDeviceGetGridLicensableFeatures_v4", "vGPU license status.") \
+    X(PROF_GR_ENGINE_ACTIVE, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1001, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 1", "Ratio of time in which the graphics or compute engine is active.") \
+    X(PROF_SM_ACTIVE, "DCGM_FI_PROF_SM_ACTIVE", 1002, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 2", "Ratio of cycles in which an SM has at least 1 warp.") \
+    X(PROF_SM_OCCUPANCY, "DCGM_FI_PROF_SM_OCCUPANCY", 1003, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 3", "Ratio of warps resident on an SM to the most possible.") \
+    X(PROF_PIPE_TENSOR_ACTIVE, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1004, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 5", "Ratio of cycles in which a tensor pipe is active.") \
+    X(PROF_DRAM_ACTIVE, "DCGM_FI_PROF_DRAM_ACTIVE", 1005, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 10", "Ratio of cycles in which the device memory sends or receives.") \
+    X(PROF_PIPE_FP64_ACTIVE, "DCGM_FI_PROF_PIPE_FP64_ACTIVE", 1006, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 11", "Ratio of cycles in which the fp64 pipe is active.") \
+    X(PROF_PIPE_FP32_ACTIVE, "DCGM_FI_PROF_PIPE_FP32_ACTIVE", 1007, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 12", "Ratio of cycles in which the fp32 pipe is active.") \
+    X(PROF_PIPE_FP16_ACTIVE, "DCGM_FI_PROF_PIPE_FP16_ACTIVE", 1008, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 13", "Ratio of cycles in which the fp16 pipe is active.") \
+    X(PROF_PCIE_TX_BYTES, "DCGM_FI_PROF_PCIE_TX_BYTES", 1009, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 20", "PCIe bytes sent per second.") \
+    X(PROF_PCIE_RX_BYTES, "DCGM_FI_PROF_PCIE_RX_BYTES", 1010, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 21", "PCIe bytes received per second.") \
+    X(PROF_NVLINK_TX_BYTES, "DCGM_FI_PROF_NVLINK_TX_BYTES", 1011, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 61", "NVLink bytes sent per second.") \
+    X(PROF_NVLINK_RX_BYTES, "DCGM_FI_PROF_NVLINK_RX_BYTES", 1012, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 60", "NVLink bytes received per second.") \
+    X(PROF_PIPE_TENSOR_IMMA_ACTIVE, "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", 1013, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 9", "Ratio of cycles in which the IMMA tensor pipe is active.") \
+    X(PROF_PIPE_TENSOR_HMMA_ACTIVE, "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", 1014, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 7", "Ratio of cycles in which the HMMA tensor pipe is active.") \
+    X(PROF_PIPE_TENSOR_DFMA_ACTIVE, "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", 1015, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 6", "Ratio of cycles in which the DFMA tensor pipe is active.") \
+    X(PROF_PIPE_INT_ACTIVE, "DCGM_FI_PROF_PIPE_INT_ACTIVE", 1016, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 4", "Ratio of cycles in which the integer pipe is active.") \
+    X(PROF_NVDEC0, "DCGM_FI_PROF_NVDEC0_ACTIVE", 1017, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 30", "Ratio of time in which decoder 0 is active.") \
+    X(PROF_NVDEC1, "DCGM_FI_PROF_NVDEC1_ACTIVE", 1018, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 31", "Ratio of time in which decoder 1 is active.") \
+    X(PROF_NVDEC2, "DCGM_FI_PROF_NVDEC2_ACTIVE", 1019, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 32", "Ratio of time in which decoder 2 is active.") \
+    X(PROF_NVDEC3, "DCGM_FI_PROF_NVDEC3_ACTIVE", 1020, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 33", "Ratio of time in which decoder 3 is active.") \
+    X(PROF_NVDEC4, "DCGM_FI_PROF_NVDEC4_ACTIVE", 1021, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 34", "Ratio of time in which decoder 4 is active.") \
+    X(PROF_NVDEC5, "DCGM_FI_PROF_NVDEC5_ACTIVE", 1022, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 35", "Ratio of time in which decoder 5 is active.") \
+    X(PROF_NVDEC6, "DCGM_FI_PROF_NVDEC6_ACTIVE", 1023, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 36", "Ratio of time in which decoder 6 is active.") \
+    X(PROF_NVDEC7, "DCGM_FI_PROF_NVDEC7_ACTIVE", 1024, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 37", "Ratio of time in which decoder 7 is active.") \
+    X(PROF_NVJPG0, "DCGM_FI_PROF_NVJPG0_ACTIVE", 1025, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 40", "Ratio of time in which JPEG engine 0 is active.") \
+    X(PROF_NVJPG1, "DCGM_FI_PROF_NVJPG1_ACTIVE", 1026, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 41", "Ratio of time in which JPEG engine 1 is active.") \
+    X(PROF_NVJPG2, "DCGM_FI_PROF_NVJPG2_ACTIVE", 1027, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 42", "Ratio of time in which JPEG engine 2 is active.") \
+    X(PROF_NVJPG3, "DCGM_FI_PROF_NVJPG3_ACTIVE", 1028, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 43", "Ratio of time in which JPEG engine 3 is active.") \
+    X(PROF_NVJPG4, "DCGM_FI_PROF_NVJPG4_ACTIVE", 1029, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 44", "Ratio of time in which JPEG engine 4 is active.") \
+    X(PROF_NVJPG5, "DCGM_FI_PROF_NVJPG5_ACTIVE", 1030, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 45", "Ratio of time in which JPEG engine 5 is active.") \
+    X(PROF_NVJPG6, "DCGM_FI_PROF_NVJPG6_ACTIVE", 1031, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 46", "Ratio of time in which JPEG engine 6 is active.") \
+    X(PROF_NVJPG7, "DCGM_FI_PROF_NVJPG7_ACTIVE", 1032, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 47", "Ratio of time in which JPEG engine 7 is active.") \
+    X(PROF_NVOFA0, "DCGM_FI_PROF_NVOFA0_ACTIVE", 1033, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 50", "Ratio of time in which optical flow engine 0 is active.") \
+    X(PROF_NVOFA1, "DCGM_FI_PROF_NVOFA1_ACTIVE", 1034, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
+      "GPM metric 51", "Ratio of time in which optical flow engine 1 is active.")
+// clang-format on

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does not change while a device is there: names, addresses, versions of its firmware.
+#include "gpu/backend.h"
+
+#include "base/slice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *brand_name(int brand)
+{
+    static const char *const names[] = {
+        "Unknown",   "Quadro",      "Tesla",     "NVS",        "Grid",      "GeForce",
+        "Titan",     "NvidiaVApps", "NvidiaVPC", "NvidiaVCS",  "NvidiaVWS", "NvidiaCloudGaming",
+        "QuadroRTX", "NvidiaRTX",   "Nvidia",    "GeForceRTX", "TitanRTX",
+    };
+    return brand >= 0 && (size_t)brand < GS_ARRAY_LEN(names) ? names[brand] : "Unknown";
+}
+
+static void set_text(struct known_device *k, enum gpu_text t, nvml_ret ret, char *text)
+{
+    k->text_validity[t] = backend_validity(ret);
+    k->texts[t][0] = '\0';
+    if (ret != NVML_OK)
+        return;
+    text[GPU_TEXT_SIZE - 1] = '\0';
+    memcpy(k->texts[t], text, GPU_TEXT_SIZE);
+    if (!text[0])
+        k->text_validity[t] = GPU_NOT_SUPPORTED;
+}
+
+static void read_texts(struct gpu_reader *r, struct known_device *k)
+{
+    char text[GPU_TEXT_SIZE] = "";
+    int brand = 0;
+    nvml_ret ret = NVML(r, brand, k->handle, &brand);
+    snprintf(text, sizeof(text), "%s", brand_name(brand));
+    set_text(k, GPU_T_BRAND, ret, text);
+    set_text(k, GPU_T_SERIAL, NVML(r, serial, k->handle, text, sizeof(text)), text);
+    static const struct {
+        enum gpu_text text;
+        int object;
+    } objects[] = {
+        {GPU_T_OEM_INFOROM, NVML_INFOROM_OEM},
+        {GPU_T_ECC_INFOROM, NVML_INFOROM_ECC},
+        {GPU_T_POWER_INFOROM, NVML_INFOROM_POWER},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(objects); i++) {
+        ret = NVML(r, inforom, k->handle, objects[i].object, text, sizeof(text));
+        set_text(k, objects[i].text, ret, text);
+    }
+    ret = NVML(r, inforom_image, k->handle, text, sizeof(text));
+    set_text(k, GPU_T_INFOROM_IMAGE, ret, text);
+    set_text(k, GPU_T_VBIOS, NVML(r, vbios, k->handle, text, sizeof(text)), text);
+}
+
+static bool wants_texts(const struct gpu_reader *r)
+{
+    static const enum gpu_field texts[] = {
+        GPU_F_BRAND,         GPU_F_SERIAL,        GPU_F_OEM_INFOROM, GPU_F_ECC_INFOROM,
+        GPU_F_POWER_INFOROM, GPU_F_INFOROM_IMAGE, GPU_F_VBIOS,
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
+        if (r->backend->wanted[texts[i]])
+            return true;
+    return false;
+}
+
+void backend_read_identity(struct gpu_reader *r, struct known_device *k)
+{
+    char name[NVML_TEXT_NAME] = "";
+    if (NVML(r, name, k->handle, name, sizeof(name)) == NVML_OK)
+        snprintf(k->name, sizeof(k->name), "%.*s", (int)sizeof(name) - 1, name);
+    unsigned minor = 0;
+    k->has_minor = NVML(r, minor, k->handle, &minor) == NVML_OK;
+    k->minor = minor;
+    struct nvml_pci_info pci = {0};
+    if (NVML(r, pci_info, k->handle, &pci) == NVML_OK)
+        // A fallback symbol fills the legacy text only, with a domain of four digits.
+        snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
+                 pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
+    if (wants_texts(r))
+        read_texts(r, k);
+    // A device without a name is asked again.
+    k->named = k->name[0] && k->pci_bus_id[0];
+}

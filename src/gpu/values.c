@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nvmlDeviceGetFieldValues gives: error and throttle counters, NVLink traffic.
+#include "gpu/backend.h"
+
+#include "base/slice.h"
+
+enum {
+    MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
+    FI_POWER_INSTANT = 186,
+    MAX_VALUES = 64,
+};
+
+struct row {
+    enum gpu_field field;
+    uint32_t id; // NVML's
+};
+
+// The ids that were renumbered between drivers (251 to 273) are not among them.
+static const struct row rows[] = {
+    {GPU_F_MEMORY_TEMP, NVML_FI_MEMORY_TEMP},
+    {GPU_F_POWER_INSTANT, FI_POWER_INSTANT},
+    {GPU_F_POWER_VIOLATION, 74},
+    {GPU_F_THERMAL_VIOLATION, 75},
+    {GPU_F_SYNC_BOOST_VIOLATION, 76},
+    {GPU_F_BOARD_LIMIT_VIOLATION, 77},
+    {GPU_F_LOW_UTIL_VIOLATION, 78},
+    {GPU_F_RELIABILITY_VIOLATION, 79},
+    {GPU_F_APP_CLOCKS_VIOLATION, 80},
+    {GPU_F_BASE_CLOCKS_VIOLATION, 81},
+    {GPU_F_ECC_CURRENT, 1},
+    {GPU_F_ECC_PENDING, 2},
+    {GPU_F_ECC_SBE_VOL, 3},
+    {GPU_F_ECC_DBE_VOL, 4},
+    {GPU_F_ECC_SBE_AGG, 5},
+    {GPU_F_ECC_DBE_AGG, 6},
+    {GPU_F_ECC_SBE_VOL_L1, 7},
+    {GPU_F_ECC_DBE_VOL_L1, 8},
+    {GPU_F_ECC_SBE_VOL_L2, 9},
+    {GPU_F_ECC_DBE_VOL_L2, 10},
+    {GPU_F_ECC_SBE_VOL_DEV, 11},
+    {GPU_F_ECC_DBE_VOL_DEV, 12},
+    {GPU_F_ECC_SBE_VOL_REG, 13},
+    {GPU_F_ECC_DBE_VOL_REG, 14},
+    {GPU_F_ECC_SBE_VOL_TEX, 15},
+    {GPU_F_ECC_DBE_VOL_TEX, 16},
+    {GPU_F_ECC_SBE_AGG_L1, 18},
+    {GPU_F_ECC_DBE_AGG_L1, 19},
+    {GPU_F_ECC_SBE_AGG_L2, 20},
+    {GPU_F_ECC_DBE_AGG_L2, 21},
+    {GPU_F_ECC_SBE_AGG_DEV, 22},
+    {GPU_F_ECC_DBE_AGG_DEV, 23},
+    {GPU_F_ECC_SBE_AGG_REG, 24},
+    {GPU_F_ECC_DBE_AGG_REG, 25},
+    {GPU_F_ECC_SBE_AGG_TEX, 26},
+    {GPU_F_ECC_DBE_AGG_TEX, 27},
+    {GPU_F_RETIRED_SBE, 29},
+    {GPU_F_RETIRED_DBE, 30},
+    {GPU_F_RETIRED_PENDING, 31},
+    {GPU_F_NVLINK_CRC_FLIT, 38},
+    {GPU_F_NVLINK_CRC_DATA, 45},
+    {GPU_F_NVLINK_REPLAY, 52},
+    {GPU_F_NVLINK_RECOVERY, 59},
+};
+static_assert(GS_ARRAY_LEN(rows) + 2 * (NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
+
+static nvml_ret field_integer(const struct nvml_field_value *v, int64_t *ret)
+{
+    // A board without the part answers unknown ids with either code.
+    if (v->ret == NVML_INVALID_ARGUMENT)
+        return NVML_NOT_SUPPORTED;
+    if (v->ret != NVML_OK)
+        return v->ret;
+    switch (v->value_type) {
+    case NVML_VALUE_U32:
+        *ret = v->value.u32;
+        return NVML_OK;
+    case NVML_VALUE_I32:
+        *ret = v->value.i32;
+        return NVML_OK;
+    case NVML_VALUE_U16:
+        *ret = v->value.u16;
+        return NVML_OK;
+    case NVML_VALUE_ULONG:
+    case NVML_VALUE_U64:
+    case NVML_VALUE_I64:
+        *ret = v->value.i64;
+        return NVML_OK;
+    default:
+        return NVML_NOT_SUPPORTED;
+    }
+}
+
+static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
+{
+    if (ret == NVML_OK && f == GPU_F_MEMORY_TEMP)
+        return v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS
+                   ? backend_invalid(NVML_NOT_SUPPORTED)
+                   : (struct gpu_value){.validity = GPU_VALID, .i = v};
+    if (f == GPU_F_POWER_INSTANT)
+        return backend_double(ret, (double)v / 1000.0);
+    return backend_integer(ret, (uint64_t)v); // counters: a negative one is garbage
+}
+
+// DCGM's meaning of the field: both directions, KiB since the last pass per second and 1000. So
+// the first pass has no value yet.
+static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64_t kib)
+{
+    int64_t now = gs_mono_ns();
+    struct gpu_value v = backend_invalid(ret);
+    if (ret == NVML_OK) {
+        v.validity = GPU_UNKNOWN;
+        if (c->valid && kib >= c->kib && now > c->mono_ns) {
+            double seconds = (double)(now - c->mono_ns) / (double)GS_NS_PER_SEC;
+            v.validity = GPU_VALID;
+            v.i = (int64_t)((double)(kib - c->kib) / seconds / 1000.0);
+        }
+    }
+    *c = (struct nvlink_counter){ret == NVML_OK, kib, now};
+    return v;
+}
+
+static enum gpu_field link_field(size_t link)
+{
+    return link == NVLINK_LINKS ? GPU_F_NVLINK_BANDWIDTH
+                                : (enum gpu_field)(GPU_F_NVLINK_L0 + (int)link);
+}
+
+static void take_link(struct known_device *k, struct gpu_device *d, size_t link, nvml_ret ret,
+                      const struct nvml_field_value *tx, const struct nvml_field_value *rx)
+{
+    int64_t sent = 0, received = 0;
+    if (ret == NVML_OK)
+        ret = field_integer(tx, &sent);
+    if (ret == NVML_OK)
+        ret = field_integer(rx, &received);
+    d->fields[link_field(link)] =
+        link_rate(&k->links[link], ret, (uint64_t)sent + (uint64_t)received);
+}
+
+void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_field_value v[MAX_VALUES] = {0};
+    const struct row *of[MAX_VALUES];
+    int n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        if (!backend_wants(r, rows[i].field, rows[i].field))
+            continue;
+        of[n] = &rows[i];
+        v[n++].field_id = rows[i].id;
+    }
+    int first_link = n;
+    for (size_t link = 0; link <= NVLINK_LINKS; link++) {
+        if (!backend_wants(r, link_field(link), link_field(link)))
+            continue;
+        uint32_t scope = link == NVLINK_LINKS ? NVML_SCOPE_ALL : (uint32_t)link;
+        v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_TX_KIB, .scope_id = scope};
+        v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_RX_KIB, .scope_id = scope};
+    }
+    if (!n)
+        return;
+    nvml_ret ret = NVML(r, field_values, k->handle, n, v);
+    for (int i = 0; i < first_link; i++) {
+        int64_t value = 0;
+        nvml_ret rc = ret == NVML_OK ? field_integer(&v[i], &value) : ret;
+        d->fields[of[i]->field] = value_of(of[i]->field, rc, value);
+    }
+    for (int i = first_link; i < n; i += 2) {
+        size_t link = v[i].scope_id == NVML_SCOPE_ALL ? NVLINK_LINKS : v[i].scope_id;
+        if (link <= NVLINK_LINKS)
+            take_link(k, d, link, ret, &v[i], &v[i + 1]);
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that read devices, and what is given to them and taken back.
+#include "gpu/backend.h"
+
+#include "base/mem.h"
+
+#include <signal.h>
+#include <string.h>
+
+enum { STACK_SIZE = 256 * 1024 };
+
+void device_free(struct gpu_device *d)
+{
+    if (!d)
+        return;
+    free(d->processes);
+    free(d->instances);
+    free(d);
+}
+
+struct gpu_device *device_copy(const struct gpu_device *d)
+{
+    struct gpu_device *copy = gs_alloc(sizeof(*copy));
+    *copy = *d;
+    copy->processes = NULL;
+    copy->instances = NULL;
+    if (d->n_processes) {
+        copy->processes = gs_alloc_array(d->n_processes, sizeof(*d->processes));
+        memcpy(copy->processes, d->processes, d->n_processes * sizeof(*d->processes));
+    }
+    if (d->n_instances) {
+        copy->instances = gs_alloc_array(d->n_instances, sizeof(*d->instances));
+        memcpy(copy->instances, d->instances, d->n_instances * sizeof(*d->instances));
+    }
+    return copy;
+}
+
+static void reader_finish(struct gpu_reader *r)
+{
+    free(r->errors);
+    free(r->scratch);
+}
+
+static void worker_free(struct gpu_worker *w)
+{
+    if (!w)
+        return;
+    reader_finish(&w->reader);
+    free(w->known);
+    device_free(w->device);
+    device_free(w->last);
+    free(w);
+}
+
+// The last one out frees: a thread that comes back from the driver after everybody has gone.
+void backend_unref(struct gpu_backend *b)
+{
+    pthread_mutex_lock(&b->lock);
+    bool last = --b->refs == 0;
+    pthread_mutex_unlock(&b->lock);
+    if (!last)
+        return;
+    backend_unload(b);
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        worker_free(b->workers[i]);
+    worker_free(b->event_worker);
+    reader_finish(&b->reader);
+    pthread_cond_destroy(&b->posted);
+    pthread_cond_destroy(&b->done);
+    pthread_mutex_destroy(&b->lock);
+    free(b->library);
+    free(b);
+}
+
+// --- a thread ---
+
+static void identify(struct gpu_worker *w)
+{
+    w->reader.device_lost = false;
+    w->uuid[0] = '\0';
+    w->ret = NVML(&w->reader, handle_by_index, w->index, &w->handle);
+    if (w->ret == NVML_OK)
+        w->ret = NVML(&w->reader, uuid, w->handle, w->uuid, sizeof(w->uuid));
+    w->uuid[sizeof(w->uuid) - 1] = '\0';
+    if (w->ret == NVML_OK && !w->uuid[0])
+        w->ret = NVML_NOT_FOUND;
+}
+
+static void read_device(struct gpu_worker *w)
+{
+    struct gpu_reader *r = &w->reader;
+    struct known_device *k = w->known;
+    struct gpu_device *d = gs_alloc(sizeof(*d));
+    w->device = d;
+    d->index = w->index;
+    memcpy(d->uuid, k->uuid, sizeof(d->uuid));
+    if (!r->device_lost && !k->named)
+        backend_read_identity(r, k);
+    d->minor = k->minor;
+    d->has_minor = k->has_minor;
+    memcpy(d->name, k->name, sizeof(d->name));
+    memcpy(d->pci_bus_id, k->pci_bus_id, sizeof(d->pci_bus_id));
+    memcpy(d->texts, k->texts, sizeof(d->texts));
+    d->memory_total = k->memory_total;
+    if (!r->device_lost)
+        backend_watch_events(r, k);
+    if (!r->device_lost)
+        backend_read_fields(r, k, d);
+    if (!r->device_lost)
+        backend_read_values(r, k, d);
+    if (!r->device_lost)
+        backend_read_instances(r, k, d);
+    if (!r->device_lost)
+        backend_read_gpm(r, k, d);
+    if (!r->device_lost)
+        backend_read_processes(r, k, d);
+    d->lost = r->device_lost;
+    d->mono_ns = gs_mono_ns();
+    k->memory_total = d->memory_total;
+}
+
+static void run_job(struct gpu_worker *w, enum gpu_job job)
+{
+    switch (job) {
+    case JOB_IDENTIFY:
+        identify(w);
+        break;
+    case JOB_READ:
+        read_device(w);
+        break;
+    case JOB_MAKE_EVENTS:
+        w->ret = backend_make_events(&w->reader, &w->backend->events);
+        break;
+    case JOB_TAKE_EVENTS:
+        w->ret = backend_take_events(&w->reader, w);
+        break;
+    case JOB_NONE:
+        break;
+    }
+}
+
+static void *worker_main(void *arg)
+{
+    struct gpu_worker *w = arg;
+    struct gpu_backend *b = w->backend;
+    pthread_mutex_lock(&b->lock);
+    for (;;) {
+        while (!b->ending && w->job == JOB_NONE)
+            pthread_cond_wait(&b->posted, &b->lock);
+        if (b->ending)
+            break;
+        enum gpu_job job = w->job;
+        w->job = JOB_NONE;
+        pthread_mutex_unlock(&b->lock);
+        run_job(w, job);
+        pthread_mutex_lock(&b->lock);
+        w->busy = w->late = false;
+        w->busy_since_ns = 0;
+        pthread_cond_broadcast(&b->done);
+    }
+    w->busy = w->late = false;
+    w->started = false;
+    pthread_cond_broadcast(&b->done);
+    pthread_mutex_unlock(&b->lock);
+    backend_unref(b);
+    return NULL;
+}
+
+struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index)
+{
+    struct gpu_worker *w = gs_alloc(sizeof(*w));
+    w->backend = b;
+    w->index = index;
+    w->reader.nvml = &b->nvml;
+    w->reader.backend = b;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigset_t all, old;
+    sigfillset(&all); // signals are the loop's
+    pthread_mutex_lock(&b->lock);
+    b->refs++;
+    w->started = true;
+    pthread_mutex_unlock(&b->lock);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&w->thread, &attr, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (rc) {
+        pthread_mutex_lock(&b->lock);
+        b->refs--;
+        pthread_mutex_unlock(&b->lock);
+        worker_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+// --- the coordinator ---
+
+void worker_post(struct gpu_worker *w, enum gpu_job job)
+{
+    struct gpu_backend *b = w->backend;
+    pthread_mutex_lock(&b->lock);
+    w->job = job;
+    w->busy = true;
+    w->busy_since_ns = gs_mono_ns();
+    pthread_cond_broadcast(&b->posted);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static bool awaited(const struct gpu_worker *w)
+{
+    return w && w->busy && !w->late;
+}
+
+static bool any_awaited(const struct gpu_backend *b)
+{
+    bool any = awaited(b->event_worker);
+    for (size_t i = 0; i < GPU_MAX_DEVICES && !any; i++)
+        any = awaited(b->workers[i]);
+    return any;
+}
+
+static void become_late(struct gpu_worker *w)
+{
+    if (w)
+        w->late = w->busy;
+}
+
+void workers_wait(struct gpu_backend *b, int64_t deadline_ns)
+{
+    struct timespec at = {deadline_ns / GS_NS_PER_SEC, deadline_ns % GS_NS_PER_SEC};
+    pthread_mutex_lock(&b->lock);
+    while (any_awaited(b) && gs_mono_ns() < deadline_ns)
+        pthread_cond_timedwait(&b->done, &b->lock, &at);
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        become_late(b->workers[i]);
+    become_late(b->event_worker);
+    pthread_mutex_unlock(&b->lock);
+}
+
+bool worker_idle(struct gpu_worker *w)
+{
+    return worker_busy_since_ns(w) == 0;
+}
+
+int64_t worker_busy_since_ns(struct gpu_worker *w)
+{
+    if (!w)
+        return 0;
+    pthread_mutex_lock(&w->backend->lock);
+    int64_t since = w->busy ? w->busy_since_ns : 0;
+    pthread_mutex_unlock(&w->backend->lock);
+    return since;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "exporter/counters.h"
+#include "unit.h"
+
+#include <string.h>
+
+static const struct counter *find(const struct counters *c, const char *name)
+{
+    for (size_t i = 0; i < c->len; i++)
+        if (gs_streq(c->rows[i].name, name))
+            return &c->rows[i];
+    return NULL;
+}
+
+static void rows_comments_quotes_and_order(void **state)
+{
+    GS_CLEANUP(counters_finish) struct counters c = {0};
+    const char *text = "# Format\n"
+                       "\n"
+                       "DCGM_FI_DEV_FB_USED, gauge, \"Used, in MiB.\"\r\n"
+                       "DCGM_FI_DEV_DEC_UTIL ,     gauge, Decoder utilization (in %).\n"
+                       "DCGM_FI_DEV_SM_CLOCK,gauge,a \"\"no\n";
+    // A stray quote ends it.
+    assert_error(counters_parse(gs_slice_of(text), &c), GS_EINVAL, "line 5");
+    text = "# Format\n"
+           "\n"
+           "DCGM_FI_DEV_FB_USED, gauge, Used.\r\n"
+           "DCGM_FI_DEV_DEC_UTIL ,     gauge, Decoder utilization (in %).\n"
+           "DCGM_FI_DRIVER_VERSION, label, Driver version.\n"
+           "DCGM_EXP_XID_ERRORS_COUNT, counter, Of the window.\n"
+           "dcgm_sm_clock,gauge,\"Clock, \"\"SM\"\".\"";
+    assert_ok(counters_parse(gs_slice_of(text), &c));
+    assert_int_equal(c.len, 5);
+    assert_int_equal(c.n_families, 4);
+    assert_string_equal(c.rows[0].name, "dcgm_sm_clock");
+    assert_string_equal(c.rows[0].help, "Clock, \"SM\".");
+    assert_string_equal(c.rows[1].name, "DCGM_FI_DEV_DEC_UTIL");
+    assert_string_equal(c.rows[2].help, "Used.");
+    assert_int_equal(c.rows[3].kind, COUNTER_EXP_XIDS);
+    assert_int_equal(c.rows[4].kind, COUNTER_LABEL);
+    bool wanted[GPU_F_COUNT];
+    counters_wanted(&c, wanted);
+    assert_true(wanted[GPU_F_SM_CLOCK] && wanted[GPU_F_XID_ERRORS]);
+    assert_false(wanted[GPU_F_MEM_CLOCK]);
+}
+
+static void wrong_files(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"DCGM_FI_DEV_FB_USED, gauge\n", "line 1 has 2 columns"},
+        {"DCGM_FI_DEV_FB_USED, gauge, a, b\n", "line 1 has 4 columns"},
+        {"\nDCGM_FI_DEV_FB_USED, guage, a\n", "line 2: type \"guage\""},
+        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "no field is called \"DCGM_FI_DEV_FB_USD\""},
+        {"DCGM_FI_DEV_FB_USED, gauge, \"a\n", "line 1: a stray or missing quote"},
+        {"# nothing\n", "no row"},
+        {"", "no row"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct counters c = {0};
+        assert_error(counters_parse(gs_slice_of(rows[i].text), &c), GS_EINVAL, rows[i].says);
+    }
+}
+
+static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
+{
+    GS_CLEANUP(counters_finish) struct counters c = {0};
+    const char *text = "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT, gauge, a\n"
+                       "DCGM_EXP_GPU_HEALTH_STATUS, gauge, b\n"
+                       "DCGM_FI_DEV_SERIAL, gauge, c\n"
+                       "DCGM_FI_DEV_GPU_TEMP, gauge, d\n"
+                       "DCGM_FI_DEV_GPU_TEMP, counter, e\n";
+    assert_ok(counters_parse(gs_slice_of(text), &c));
+    assert_int_equal(c.len, 1);
+    assert_string_equal(c.rows[0].help, "d");
+    assert_int_equal(c.n_warnings, 4);
+}
+
+static void built_in_files(void **state)
+{
+    GS_CLEANUP(counters_finish) struct counters c = {0};
+    assert_true(counters_builtin("/etc/dcgm-exporter/default-counters.csv", &c));
+    assert_int_equal(c.n_families, 25);
+    assert_int_equal(c.len, 26);
+    counters_finish(&c);
+    assert_true(counters_builtin("dcp-metrics-included.csv", &c));
+    assert_int_equal(c.len, 26);
+    counters_finish(&c);
+    assert_true(counters_builtin("/etc/dcgm-exporter/1.x-compatibility-metrics.csv", &c));
+    assert_int_equal(c.len, 20);
+    assert_non_null(find(&c, "dcgm_gpu_utilization"));
+    assert_string_equal(find(&c, "dcgm_fi_prof_pcie_tx_bytes")->type, "counter");
+    counters_finish(&c);
+    assert_false(counters_builtin("/etc/mine.csv", &c));
+}
+
+// DCGM 4.6 renamed fields; both names are the same field.
+static void newer_names(void **state)
+{
+    assert_int_equal(gpu_field_by_name("DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
+                     GPU_F_PROF_GR_ENGINE_ACTIVE);
+    assert_int_equal(gpu_field_by_name("DCGM_FI_PROF_GR_ENGINE_ACTIVE"),
+                     GPU_F_PROF_GR_ENGINE_ACTIVE);
+    assert_int_equal(gpu_field_by_name("DCGM_FI_NO_SUCH"), GPU_F_COUNT);
+    assert_false(gpu_field_is_dcgm_only("DCGM_FI_DEV_GPU_TEMP"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_comments_quotes_and_order),
+        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(what_nvml_does_not_give_is_left_out_with_a_word),
+        cmocka_unit_test(built_in_files),
+        cmocka_unit_test(newer_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

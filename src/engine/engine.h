@@ -19,6 +19,7 @@ struct engine_options {
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;
+    size_t max_queries;            // of the HTTP API at a time; 0: 20
     struct kube_client *kube;      // NULL: no cluster
     bool kube_state;               // the cluster's objects as kube_* series
     bool kube_rules;               // its PrometheusRule objects are evaluated too

@@ -106,13 +106,16 @@ static struct gs_error *plain(struct promql_eval *ev, const struct promql_groupi
     struct gs_error *err = promql_eval_alloc(ev, g->keys.n_ids * n_steps, sizeof(*cells), &cells);
     if (err)
         return err;
-    for (size_t s = 0; s < g->input.n; s++) {
+    for (size_t s = 0; s < g->input.n && !err; s++) {
         struct cell *row = cells + g->keys.ids[s] * n_steps;
         const double *v = g->input.series[s].v;
         for (size_t i = 0; i < n_steps; i++)
             if (!promql_absent(v[i]))
                 add_value(op, &row[i], v[i]);
+        err = promql_eval_work(ev, n_steps);
     }
+    if (err)
+        return err;
     for (size_t k = 0; k < ret->n; k++)
         for (size_t i = 0; i < n_steps; i++)
             if (cells[k * n_steps + i].count)
@@ -157,7 +160,8 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
         start[g->keys.ids[s] + 1]++;
     for (size_t k = 0; k < g->keys.n_ids; k++)
         start[k + 1] += start[k];
-    for (size_t i = 0; i < ev->steps.n; i++) {
+    for (size_t i = 0; i < ev->steps.n && !err; i++) {
+        err = promql_eval_work(ev, g->input.n);
         memset(len, 0, g->keys.n_ids * sizeof(*len));
         for (size_t s = 0; s < g->input.n; s++) {
             uint32_t id = g->keys.ids[s];
@@ -169,7 +173,7 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
                 ret->series[k].v[i] = promql_quantile(q[i], values + start[k], len[k]);
     }
     note_quantiles(ev, n, q);
-    return NULL;
+    return err;
 }
 
 struct group_labels { // kept for a known input

@@ -153,7 +153,8 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     for (size_t i = 0; i < ev->steps.n && !err; i++) {
         size_t limit = 0;
         c.step = i;
-        if (some && any_at(&g->input, i))
+        err = promql_eval_work(ev, g->input.n);
+        if (!err && some && any_at(&g->input, i))
             err = limit_of(k[i], g->input.n, &limit);
         for (size_t id = 0; id < g->keys.n_ids; id++)
             heaps[id].len = 0;
@@ -222,6 +223,9 @@ static struct gs_error *labelled(struct promql_eval *ev, const struct promql_mat
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t s = 0; s < input->n; s++) {
         size_t first = ret->n;
+        struct gs_error *late = promql_eval_work(ev, input->n_steps);
+        if (late)
+            return late;
         for (size_t i = 0; i < input->n_steps; i++) {
             double v = input->series[s].v[i];
             uint32_t value;

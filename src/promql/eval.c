@@ -26,21 +26,40 @@ struct gs_error *promql_eval_alloc(struct promql_eval *ev, size_t n, size_t size
         __builtin_mul_overflow(n ? n : 1, size, &bytes) ? NULL : gs_arena_alloc(&ev->arena, bytes);
     if (!p)
         return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
-                            ev->engine->cfg.max_bytes);
+                            ev->cfg.max_bytes);
     memcpy(ret_ptr, &p, sizeof(p));
     return NULL;
+}
+
+static struct gs_error *pause_query(struct promql_eval *ev)
+{
+    struct promql_engine *e = ev->engine;
+    if (!e->pause(e->pause_arg))
+        return gs_error_new(GS_EUNAVAIL, "query was canceled in expression evaluation");
+    ev->turn_ns = gs_mono_ns() + PROMQL_TURN_NS;
+    ev->again = tsdb_generation(e->db) != ev->generation;
+    return ev->again ? gs_error_new(GS_ECONFLICT, "series changed during the query") : NULL;
+}
+
+struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values)
+{
+    ev->work += values;
+    // The clock is asked once for each 16,384 values.
+    if ((ev->work - values) >> 14 == ev->work >> 14)
+        return NULL;
+    int64_t now_ns = gs_mono_ns();
+    if (now_ns > ev->deadline_ns)
+        return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");
+    return now_ns > ev->turn_ns ? pause_query(ev) : NULL;
 }
 
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples)
 {
     ev->samples += samples;
-    if (ev->samples > ev->engine->cfg.max_samples)
+    if (ev->samples > ev->cfg.max_samples)
         return gs_error_new(GS_ELIMIT, "query processing would load too many samples into memory "
                                        "in query execution");
-    // The clock is asked once for each 16,384 samples.
-    if ((ev->samples - samples) >> 14 != ev->samples >> 14 && gs_mono_ns() > ev->deadline_ns)
-        return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");
-    return NULL;
+    return promql_eval_work(ev, samples);
 }
 
 struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret)
@@ -134,7 +153,7 @@ struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text
     const char *copy = gs_arena_strndup(&ev->arena, text.data, text.len);
     if (!copy)
         return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
-                            ev->engine->cfg.max_bytes);
+                            ev->cfg.max_bytes);
     gs_grow(&ev->own_texts, &ev->own_cap, ev->n_own, sizeof(*ev->own_texts));
     ev->own_texts[ev->n_own++] = gs_slice_make(copy, text.len);
     gs_hmap_put(ev->own_symbols, text, (void *)(uintptr_t)ev->n_own);

@@ -7,7 +7,8 @@
 
 #include "base/hmap.h"
 
-#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000) // symbols of the query: this bit and an index
+#define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after so long
+#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // symbols of the query: this bit and an index
 
 struct promql_notes {
     char **warnings, **infos;
@@ -26,10 +27,13 @@ struct promql_engine {
                            // queries
     bool has_spare;
     struct promql_cache *cache;
+    bool (*pause)(void *arg); // NULL: queries run through
+    void *pause_arg;
 };
 
 struct promql_eval {
     struct promql_engine *engine;
+    struct promql_config cfg; // as it was when the query began
     struct gs_arena arena;
     struct promql_steps steps;
     int64_t query_start_ms, query_end_ms; // what @ start() and @ end() mean
@@ -37,8 +41,11 @@ struct promql_eval {
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
-    size_t samples;
+    size_t samples, work;
     int64_t deadline_ns;
+    int64_t turn_ns;     // when it pauses
+    uint64_t generation; // of the store's series
+    bool again;          // the series changed in a pause: evaluated anew
     struct tsdb_samples scratch;
 };
 
@@ -54,6 +61,9 @@ struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_n
 struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m);
 // Counts samples against the limits of samples and time.
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
+// Counts values that were looked at, against the limit of time. Others may run meanwhile: what is
+// read of the store itself, but label sets and texts, is out of date behind it.
+struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values);
 // A matrix with room for n series; their columns are not made.
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);
 // A column of all steps, absent.

@@ -66,6 +66,9 @@ struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_no
     if (!err)
         err = promql_eval_alloc(ev, left.n_ids + 1, sizeof(*present), &present);
     for (size_t i = 0; i < ev->steps.n && !err; i++) {
+        err = promql_eval_work(ev, lhs->n + rhs->n);
+        if (err)
+            break;
         bool is_or = n->u.binary.op == PROMQL_OR;
         mark_present(is_or ? &a : &b, is_or ? &left : &right, i, present);
         filter(is_or ? &b : &a, is_or ? &right : &left, i, present, n->u.binary.op == PROMQL_AND);
@@ -258,6 +261,9 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
     if (!err)
         err = promql_eval_matrix(ev, ret, m.many->n);
     for (size_t i = 0; i < ev->steps.n && !err; i++) {
+        err = promql_eval_work(ev, lhs->n + rhs->n);
+        if (err)
+            break;
         bool any;
         if (!any_at(m.many, i))
             continue;

@@ -20,9 +20,15 @@ struct promql_config {
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg);
 void promql_engine_free(struct promql_engine *e);
 void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of subqueries
-// For the queries that follow, in place of the configuration's (0: the configuration's again): what
-// the HTTP API's parameters timeout and lookback_delta ask for.
+// For the next query, in place of the configuration's (0: the configuration's): what the HTTP API's
+// parameters timeout and lookback_delta ask for.
 void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms);
+
+// Queries that take longer than a few milliseconds call pause now and then: others may use the
+// engine and the store until it returns, true to go on, false to end the query with GS_EUNAVAIL.
+// Samples that arrive meanwhile may be seen; when series come or go the query is evaluated anew,
+// twice at most. Not while a result is read. NULL: queries run through.
+void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), void *arg);
 
 enum promql_result_type {
     PROMQL_RESULT_SCALAR,

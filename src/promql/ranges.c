@@ -18,9 +18,10 @@ struct rollup {
     size_t n_columns;
 };
 
-// Slides the window over the samples. False: no step has a value.
-static bool slide(struct promql_eval *ev, struct rollup *r, uint32_t name,
-                  struct tsdb_labels labels, const struct tsdb_samples *s, double *v)
+// Slides the window over the samples. *ret_any: a step has a value.
+static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t name,
+                              struct tsdb_labels labels, const struct tsdb_samples *s, double *v,
+                              bool *ret_any)
 {
     struct promql_window w = {
         .notes = &ev->notes, .arg_start = r->arg_start, .ev = ev, .name = name, .labels = labels};
@@ -28,7 +29,7 @@ static bool slide(struct promql_eval *ev, struct rollup *r, uint32_t name,
     size_t from = 0, until = 0;
     bool sliding =
         r->fn->sliding && ev->steps.n > 1 && r->range_ms / SLIDE_FROM >= ev->steps.step_ms;
-    bool any = false;
+    *ret_any = false;
     w.args = args;
     if (sliding)
         promql_slider_begin(&r->slider, s->v, s->n);
@@ -47,13 +48,16 @@ static bool slide(struct promql_eval *ev, struct rollup *r, uint32_t name,
         w.n = until - from;
         for (size_t a = 0; a < r->n_args; a++)
             args[a] = r->args[a][i];
+        struct gs_error *err = promql_eval_work(ev, sliding ? 1 : w.n);
+        if (err)
+            return err;
         double value;
         if (!(sliding ? r->fn->sliding(&r->slider, &w, &value) : r->fn->rollup(&w, &value)))
             continue;
         v[i] = value;
-        any = true;
+        *ret_any = true;
     }
-    return any;
+    return NULL;
 }
 
 struct gs_slice promql_window_metric(const struct promql_window *w)
@@ -111,6 +115,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
     for (size_t i = 0; i < k->n && !err; i++) {
         double *v;
+        bool any;
         tsdb_read(ev->engine->db, k->refs[i], first, last, s);
         drop_stale(s);
         if (!s->n)
@@ -118,7 +123,9 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         err = next_column(ev, r, k->n - i, &v);
         if (!err)
             err = promql_eval_count(ev, s->n);
-        if (!err && slide(ev, r, k->name, k->labels[i], s, v)) {
+        if (!err)
+            err = slide(ev, r, k->name, k->labels[i], s, v, &any);
+        if (!err && any) {
             members[ret->n] = (uint32_t)i;
             ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
             take_column(ev, r);
@@ -132,7 +139,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
 // The grid of a subquery: multiples of its step, over all that its windows need.
 static struct promql_steps subquery_steps(const struct promql_eval *ev, const struct promql_node *n)
 {
-    int64_t step = n->u.subquery.step_ms ? n->u.subquery.step_ms : ev->engine->cfg.default_step_ms;
+    int64_t step = n->u.subquery.step_ms ? n->u.subquery.step_ms : ev->cfg.default_step_ms;
     const struct promql_shift *shift = &n->u.subquery.shift;
     int64_t low = promql_shifted(ev, shift, ev->steps.start_ms) - n->u.subquery.range_ms;
     int64_t high = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
@@ -180,6 +187,7 @@ static struct gs_error *over_subquery(struct promql_eval *ev, struct rollup *r,
         err = promql_eval_alloc(ev, inner.n, sizeof(*points.v), &points.v);
     for (size_t i = 0; i < m.n && !err; i++) {
         double *v;
+        bool any;
         points.n = 0;
         for (size_t k = 0; k < inner.n; k++) {
             if (promql_absent(m.series[i].v[k]))
@@ -190,7 +198,9 @@ static struct gs_error *over_subquery(struct promql_eval *ev, struct rollup *r,
         err = next_column(ev, r, m.n - i, &v);
         if (!err)
             err = promql_eval_count(ev, points.n);
-        if (!err && slide(ev, r, TSDB_NO_SYMBOL, m.series[i].labels, &points, v)) {
+        if (!err)
+            err = slide(ev, r, TSDB_NO_SYMBOL, m.series[i].labels, &points, v, &any);
+        if (!err && any) {
             ret->series[ret->n++] = (struct promql_series){m.series[i].labels, v};
             take_column(ev, r);
         }

@@ -25,7 +25,7 @@ struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_no
                                   int64_t maxt, struct tsdb_refs *ret)
 {
     return tsdb_find(ev->engine->db, n->u.selector.matchers, n->u.selector.n_matchers, mint, maxt,
-                     ev->engine->cfg.max_samples, ret);
+                     ev->cfg.max_samples, ret);
 }
 
 // --- the series of a selector ---
@@ -161,7 +161,7 @@ static bool fill_steps(struct promql_eval *ev, const struct promql_shift *shift,
         int64_t t = promql_shifted(ev, shift, promql_step_time(&ev->steps, i));
         while (at < s->n && s->t[at] <= t)
             at++;
-        if (!at || s->t[at - 1] <= t - ev->engine->cfg.lookback_ms || promql_absent(s->v[at - 1]))
+        if (!at || s->t[at - 1] <= t - ev->cfg.lookback_ms || promql_absent(s->v[at - 1]))
             continue;
         v[i] = times ? (double)s->t[at - 1] / 1000 : s->v[at - 1];
         any = true;
@@ -204,7 +204,7 @@ static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_known 
 {
     struct promql_steps steps = ev->steps;
     int64_t shifted = promql_shifted(ev, shift, 0), at = shifted + shift->offset_ms;
-    int64_t oldest = (shifted > at ? shifted : at) - ev->engine->cfg.lookback_ms;
+    int64_t oldest = (shifted > at ? shifted : at) - ev->cfg.lookback_ms;
     ev->steps.n = 1;
     struct gs_error *err = latest(ev, k, shifted < at ? shifted : at, oldest, true, ret);
     ev->steps = steps;
@@ -215,7 +215,7 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
                                       bool times, struct promql_matrix *ret)
 {
     const struct promql_shift *shift = &n->u.selector.shift;
-    int64_t lookback = ev->engine->cfg.lookback_ms;
+    int64_t lookback = ev->cfg.lookback_ms;
     int64_t last = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
     int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - lookback + 1;
     struct promql_known *k;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries wait for each other when they take long; who leaves is forgotten.
+// Queries wait for each other when they take long, and pause; who leaves is forgotten.
 #include "api_harness.h"
 
 // Takes longer than a turn of the loop may.
 #define LONG_QUERY                                                                                 \
     "/api/v1/query?query=count_over_time(vector(time())%5B86400s:20ms%5D)&time=100000"
+
+// Looks at ten million values, and pauses meanwhile.
+#define PAUSING_QUERY                                                                              \
+    "/api/v1/query_range?query=stddev_over_time(vector(time())%5B10000s:1s%5D)&start=100000"       \
+    "&end=101000&step=1"
+#define SHORT_QUERY "/api/v1/query?query=1"
 
 struct caller {
     int status;
@@ -32,7 +38,14 @@ static void turn(struct harness *h, int n)
         uv_run(&h->loop, UV_RUN_NOWAIT);
 }
 
-// The second waits, a short request goes by, in the end all are answered.
+static void finish(struct harness *h, struct caller *c)
+{
+    for (int i = 0; i < 10000 && !c->status; i++)
+        turn(h, 1);
+    assert_int_equal(c->status, 200);
+}
+
+// They go by turns, a short request goes by, in the end all are answered.
 static void test_waiting(void **state)
 {
     struct harness *h = *state;
@@ -42,11 +55,9 @@ static void test_waiting(void **state)
     call(h, &health, "/-/healthy");
     turn(h, 2);
     assert_int_equal(health.status, 200);
-    assert_int_equal(c[0].status, 200);
     assert_int_equal(c[3].status, 0);
-    turn(h, 50);
     for (size_t i = 0; i < GS_ARRAY_LEN(c); i++)
-        assert_int_equal(c[i].status, 200);
+        finish(h, &c[i]);
 }
 
 static void test_caller_leaves(void **state)
@@ -58,8 +69,9 @@ static void test_caller_leaves(void **state)
     turn(h, 2);
     assert_int_equal(c[2].status, 0);
     http_op_cancel(c[2].op);
-    turn(h, 50);
-    assert_int_equal(c[1].status, 200);
+    finish(h, &c[0]);
+    finish(h, &c[1]);
+    turn(h, 10);
     assert_int_equal(c[2].status, 0);
 }
 
@@ -74,12 +86,97 @@ static void test_end_while_waiting(void **state)
     assert_int_equal(c[2].status, 0);
 }
 
+static void test_pausing(void **state)
+{
+    struct harness *h = *state;
+    struct caller slow, fast;
+    call(h, &slow, PAUSING_QUERY);
+    turn(h, 2);
+    assert_int_equal(slow.status, 0);
+    call(h, &fast, SHORT_QUERY);
+    turn(h, 3);
+    assert_int_equal(fast.status, 200);
+    assert_int_equal(slow.status, 0);
+    finish(h, &slow);
+}
+
+static void test_caller_leaves_in_pause(void **state)
+{
+    struct harness *h = *state;
+    struct caller slow, fast;
+    call(h, &slow, PAUSING_QUERY);
+    turn(h, 2);
+    assert_int_equal(slow.status, 0);
+    http_op_cancel(slow.op);
+    call(h, &fast, SHORT_QUERY);
+    finish(h, &fast);
+    assert_int_equal(slow.status, 0);
+}
+
+static void test_end_in_pause(void **state)
+{
+    struct harness *h = *state;
+    struct caller c[2];
+    for (size_t i = 0; i < GS_ARRAY_LEN(c); i++)
+        call(h, &c[i], PAUSING_QUERY);
+    turn(h, 4);
+    assert_int_equal(c[0].status, 0);
+}
+
+// Of 20 that may run at a time each has its turns; one more waits.
+static void test_as_many_as_allowed(void **state)
+{
+    struct harness *h = *state;
+    struct caller c[20], fast;
+    for (size_t i = 0; i < 19; i++)
+        call(h, &c[i], PAUSING_QUERY);
+    turn(h, 20);
+    call(h, &fast, SHORT_QUERY);
+    turn(h, 3);
+    assert_int_equal(fast.status, 200);
+    call(h, &c[19], PAUSING_QUERY);
+    turn(h, 3);
+    call(h, &fast, SHORT_QUERY);
+    turn(h, 3);
+    assert_int_equal(fast.status, 0);
+    http_op_cancel(c[0].op);
+    finish(h, &fast);
+    assert_int_equal(c[1].status, 0);
+    assert_int_equal(c[19].status, 0);
+}
+
+// The deepest expressions fit on a query's stack.
+static void test_deep(void **state)
+{
+    static const char *const opens[] = {"abs(", "sum(", "-(", "1%2B(", "sum_over_time("};
+    static const char *const closes[] = {")", ")", ")", ")", "[1m:1s])"};
+    struct harness *h = *state;
+    for (size_t k = 0; k < GS_ARRAY_LEN(opens); k++) {
+        GS_AUTO_BUF struct gs_buf path = {0};
+        struct caller c;
+        gs_buf_add_str(&path, "/api/v1/query?query=");
+        size_t depth = k == 4 ? 3 : 95;
+        for (size_t i = 0; i < depth; i++)
+            gs_buf_add_str(&path, opens[k]);
+        gs_buf_add_str(&path, "vector(1)");
+        for (size_t i = 0; i < depth; i++)
+            gs_buf_add_str(&path, closes[k]);
+        call(h, &c, path.data);
+        finish(h, &c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_caller_leaves, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_while_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pausing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_caller_leaves_in_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_end_in_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_as_many_as_allowed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,6 +224,7 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
         .query = {.lookback_ms = f->lookback_ns / GS_NS_PER_MS,
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
+        .max_queries = (size_t)f->max_concurrency,
         .kube = r->kube,
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,

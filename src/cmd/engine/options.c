@@ -186,8 +186,8 @@ const struct gs_opt engine_option_rows[] = {
      .type = GS_OPT_DURATION,
      AT(query_timeout_ns),
      .group = "Queries",
-     .help = "How long a query may take, waiting included. Scrapes and rules wait while one runs, "
-             "hence less than Prometheus' 2m."},
+     .help = "How long a query may take, waiting included. Less than Prometheus' 2m, as a query "
+             "that is evaluated anew because series came and went holds up scrapes and rules."},
     {.name = "query.max-samples",
      .arg = "N",
      .def = "50000000",
@@ -205,8 +205,7 @@ const struct gs_opt engine_option_rows[] = {
      .min = 1,
      .max = INT32_MAX,
      .group = "Queries",
-     .help = "Accepted as Prometheus' flag: queries run one after another, and those that wait are "
-             "bounded by --web.max-connections."},
+     .help = "Queries that run in turns; the others wait, bounded by --web.max-connections."},
 
     {.name = "log.level",
      .arg = "LEVEL",

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+enum { DEFAULT_QUERIES = 20 }; // as Prometheus'
 enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct api_request *r);
@@ -230,7 +231,8 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
-    a->queue = api_queue_new(cfg->loop);
+    a->queue = api_queue_new(cfg->loop, cfg->promql,
+                             cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES);
     a->started_ms = gs_unix_ms();
     *ret = a;
     return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus' HTTP API over the parts of an engine:
 // https://prometheus.io/docs/prometheus/latest/querying/api/, /federate, /metrics, /-/….
-// Queries run on the loop's thread, one after another; see queue.c.
+// Queries run on the loop's thread, in turns; see queue.c.
 #pragma once
 
 #include "engine/config/config.h"
@@ -23,6 +23,7 @@ struct engine_api_config {
     struct rules_manager *rules;    // NULL: no rules
     const char *storage_path;       // as told by runtimeinfo; NULL: memory only
     int64_t retention_ms, lookback_ms, timeout_ms;
+    size_t max_queries;              // at a time; 0: 20
     const char *external_url;        // NULL: none
     const char *route_prefix;        // "/prometheus"; NULL or "/": none
     const char *cors_origin;         // regular expression; NULL: ".*"

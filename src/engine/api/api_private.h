@@ -44,7 +44,7 @@ struct engine_api {
 
 struct api_request {
     struct engine_api *api;
-    struct http_exchange *x;
+    struct http_exchange *x; // NULL: the peer has left
     struct gs_slice path; // without the route prefix
     size_t route;
     int64_t now_ms;
@@ -131,8 +131,9 @@ void api_version(struct api_request *r);
 
 // --- queue.c ---
 
-struct api_queue *api_queue_new(uv_loop_t *loop);
-void api_queue_free(struct api_queue *q); // those that wait are forgotten
+// max_begun: requests that have begun and not ended, at a time.
+struct api_queue *api_queue_new(uv_loop_t *loop, struct promql_engine *promql, size_t max_begun);
+void api_queue_free(struct api_queue *q); // ends those that have begun, forgets those that wait
 // Runs the request now, or when its turn comes. It is copied.
 void api_queue_run(struct api_queue *q, struct api_request *r);
 size_t api_queue_len(const struct api_queue *q);

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that may take long wait for each other, so that scrapes, rules and short requests get
-// their turn in between: in one turn of the loop such requests run for TURN_NS, the others wait.
-// How many wait is bounded by the server's connections; the wait counts into the query's timeout.
+// Requests that may take long run in turns, so that scrapes, rules and short requests get theirs in
+// between: each on a stack of its own, from which a query pauses after some milliseconds. In one
+// turn of the loop they run for TURN_NS. As many as --query.max-concurrency have begun at a time,
+// the others wait; how many is bounded by the server's connections, and the wait counts into the
+// timeout.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
+#include "base/fiber.h"
 
 #include <sys/queue.h>
 
 #define TURN_NS (20 * GS_NS_PER_MS)
 
-struct waiting {
-    TAILQ_ENTRY(waiting) entry;
+struct job {
+    TAILQ_ENTRY(job) entry;
     struct api_queue *queue;
-    struct api_request request;
+    struct api_request request; // its exchange is NULL once the peer has left
+    struct fiber_entry *on;     // NULL: it has not begun
+};
+
+TAILQ_HEAD(jobs, job);
+
+struct fiber_entry {
+    TAILQ_ENTRY(fiber_entry) entry;
+    struct gs_fiber *fiber;
 };
 
 struct api_queue {
-    TAILQ_HEAD(, waiting) list;
+    struct promql_engine *promql;
+    struct jobs waiting, begun;
+    TAILQ_HEAD(, fiber_entry) idle;
+    struct job *running;
     uv_check_t *turn; // a turn of the loop begins
-    uv_idle_t *next;  // runs while somebody waits
+    uv_idle_t *next;  // runs while somebody waits or has begun
     int64_t spent_ns; // in this turn
-    size_t len;
+    size_t len, n_begun, max_begun;
 };
 
 static void free_handle(uv_handle_t *h)
@@ -35,57 +49,141 @@ static void on_turn(uv_check_t *h)
     q->spent_ns = 0;
 }
 
-static void run(struct api_queue *q, struct api_request *r)
+static void remove_job(struct job *j)
 {
-    int64_t begun = gs_mono_ns();
-    if (begun - r->begun_ns > r->api->cfg.timeout_ms * GS_NS_PER_MS)
-        api_fail(r, API_TIMEOUT, "query timed out in query queue");
-    else
-        api_run(r);
-    q->spent_ns += gs_mono_ns() - begun;
-}
-
-static void take_out(struct waiting *w)
-{
-    struct api_queue *q = w->queue;
-    TAILQ_REMOVE(&q->list, w, entry);
+    struct api_queue *q = j->queue;
+    if (j->on) {
+        TAILQ_REMOVE(&q->begun, j, entry);
+        TAILQ_INSERT_HEAD(&q->idle, j->on, entry);
+        q->n_begun--;
+    } else {
+        TAILQ_REMOVE(&q->waiting, j, entry);
+    }
     if (--q->len == 0)
         uv_idle_stop(q->next);
+    free(j);
 }
 
+// --- a job's turns ---
+
+static void run_job(void *arg)
+{
+    struct job *j = arg;
+    api_run(&j->request);
+}
+
+static bool pause_job(void *arg)
+{
+    struct api_queue *q = arg;
+    struct job *j = q->running;
+    if (!j)
+        return true; // a rule's query
+    if (j->request.x)
+        gs_fiber_pause(j->on->fiber);
+    return j->request.x != NULL;
+}
+
+static void on_peer_left(void *arg);
+
+// From the first turn on, or after a pause.
+static void take_turn(struct job *j, bool first)
+{
+    struct api_queue *q = j->queue;
+    int64_t begun = gs_mono_ns();
+    struct http_exchange *x = j->request.x;
+    if (x)
+        http_on_abort(x, NULL, NULL);
+    q->running = j;
+    bool done = first ? gs_fiber_start(j->on->fiber, run_job, j) : gs_fiber_resume(j->on->fiber);
+    q->running = NULL;
+    q->spent_ns += gs_mono_ns() - begun;
+    if (done)
+        remove_job(j);
+    else
+        http_on_abort(x, on_peer_left, j);
+}
+
+static struct fiber_entry *take_fiber(struct api_queue *q)
+{
+    struct fiber_entry *f = TAILQ_FIRST(&q->idle);
+    if (f) {
+        TAILQ_REMOVE(&q->idle, f, entry);
+        return f;
+    }
+    struct gs_fiber *fiber;
+    struct gs_error *err = gs_fiber_new(&fiber);
+    if (err) {
+        gs_error_free(err); // told to the peer
+        return NULL;
+    }
+    f = gs_alloc(sizeof(*f));
+    f->fiber = fiber;
+    return f;
+}
+
+static void begin_job(struct job *j)
+{
+    struct api_queue *q = j->queue;
+    struct api_request r = j->request;
+    bool late = gs_mono_ns() - r.begun_ns > r.api->cfg.timeout_ms * GS_NS_PER_MS;
+    struct fiber_entry *f = late ? NULL : take_fiber(q);
+    if (!f) {
+        http_on_abort(r.x, NULL, NULL);
+        remove_job(j);
+        if (late)
+            api_fail(&r, API_TIMEOUT, "query timed out in query queue");
+        else
+            api_fail(&r, API_INTERNAL, "no memory for another query");
+        return;
+    }
+    TAILQ_REMOVE(&q->waiting, j, entry);
+    TAILQ_INSERT_TAIL(&q->begun, j, entry);
+    j->on = f;
+    q->n_begun++;
+    take_turn(j, true);
+}
+
+// --- who is next ---
+
+// By turns one that waits and one that has begun: neither holds up the others.
 static void on_next(uv_idle_t *h)
 {
     struct api_queue *q = h->data;
     while (q->len && q->spent_ns < TURN_NS) {
-        struct waiting *w = TAILQ_FIRST(&q->list);
-        struct api_request r = w->request;
-        http_on_abort(r.x, NULL, NULL);
-        take_out(w);
-        free(w);
-        run(q, &r);
+        struct job *old = TAILQ_FIRST(&q->begun), *fresh = TAILQ_FIRST(&q->waiting);
+        if (fresh && q->n_begun < q->max_begun)
+            begin_job(fresh);
+        if (!old)
+            continue;
+        TAILQ_REMOVE(&q->begun, old, entry);
+        TAILQ_INSERT_TAIL(&q->begun, old, entry);
+        take_turn(old, false);
     }
 }
 
+// What has begun is ended from within: its pause returns false.
 static void on_peer_left(void *arg)
 {
-    struct waiting *w = arg;
-    take_out(w);
-    free(w);
+    struct job *j = arg;
+    j->request.x = NULL;
+    if (j->on)
+        take_turn(j, false);
+    else
+        remove_job(j);
 }
 
 void api_queue_run(struct api_queue *q, struct api_request *r)
 {
-    if (q->len == 0 && q->spent_ns < TURN_NS) {
-        run(q, r);
-        return;
-    }
-    struct waiting *w = gs_alloc(sizeof(*w));
-    w->queue = q;
-    w->request = *r;
-    TAILQ_INSERT_TAIL(&q->list, w, entry);
+    struct job *j = gs_alloc(sizeof(*j));
+    j->queue = q;
+    j->request = *r;
+    TAILQ_INSERT_TAIL(&q->waiting, j, entry);
     if (q->len++ == 0)
         uv_idle_start(q->next, on_next);
-    http_on_abort(r->x, on_peer_left, w);
+    if (q->len == 1 && q->spent_ns < TURN_NS)
+        begin_job(j);
+    else
+        http_on_abort(r->x, on_peer_left, j);
 }
 
 size_t api_queue_len(const struct api_queue *q)
@@ -93,10 +191,14 @@ size_t api_queue_len(const struct api_queue *q)
     return q->len;
 }
 
-struct api_queue *api_queue_new(uv_loop_t *loop)
+struct api_queue *api_queue_new(uv_loop_t *loop, struct promql_engine *promql, size_t max_begun)
 {
     struct api_queue *q = gs_alloc(sizeof(*q));
-    TAILQ_INIT(&q->list);
+    q->promql = promql;
+    q->max_begun = max_begun;
+    TAILQ_INIT(&q->waiting);
+    TAILQ_INIT(&q->begun);
+    TAILQ_INIT(&q->idle);
     q->turn = gs_alloc(sizeof(*q->turn));
     q->next = gs_alloc(sizeof(*q->next));
     uv_check_init(loop, q->turn);
@@ -104,6 +206,7 @@ struct api_queue *api_queue_new(uv_loop_t *loop)
     q->turn->data = q->next->data = q;
     uv_check_start(q->turn, on_turn);
     uv_unref((uv_handle_t *)q->turn);
+    promql_engine_set_pause(promql, pause_job, q);
     return q;
 }
 
@@ -111,10 +214,15 @@ void api_queue_free(struct api_queue *q)
 {
     if (!q)
         return;
-    while (q->len) {
-        struct waiting *w = TAILQ_FIRST(&q->list);
-        take_out(w);
-        free(w);
+    struct job *j;
+    while ((j = TAILQ_FIRST(&q->begun)) || (j = TAILQ_FIRST(&q->waiting)))
+        on_peer_left(j);
+    promql_engine_set_pause(q->promql, NULL, NULL);
+    struct fiber_entry *f;
+    while ((f = TAILQ_FIRST(&q->idle))) {
+        TAILQ_REMOVE(&q->idle, f, entry);
+        gs_fiber_free(f->fiber);
+        free(f);
     }
     uv_close((uv_handle_t *)q->turn, free_handle);
     uv_close((uv_handle_t *)q->next, free_handle);

@@ -59,6 +59,8 @@ static bool accepts_gzip(const char *accept)
 void api_reply_body(struct api_request *r, int status, const char *type, struct gs_slice body)
 {
     GS_AUTO_BUF struct gs_buf packed = {0};
+    if (!r->x) // the peer has left
+        return;
     // On the same host compressing costs more than it saves.
     if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
         accepts_gzip(http_header(r->x, "Accept-Encoding"))) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long queries pause: what others do meanwhile, and what becomes of the query.
+#include "promql/promql.h"
+
+#include "base/mem.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+enum { SERIES = 2000, SAMPLES = 300 };
+
+struct fixture {
+    struct tsdb *db;
+    struct promql_engine *engine;
+    int pauses;
+    enum { GO_ON, ASK_TOO, ADD_SERIES, GIVE_UP } what;
+};
+
+static void append(struct fixture *f, unsigned i, int64_t t_ms, double v)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%u", i);
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                           {GS_SLICE("i"), gs_slice_of(text)}};
+    assert_ok(tsdb_append(f->db, labels, 2, t_ms, v));
+}
+
+static double ask(struct fixture *f, const char *query, struct gs_error **ret)
+{
+    struct promql_expr *x;
+    struct promql_result r;
+    double v = 0;
+    assert_ok(promql_parse(gs_slice_of(query), &x));
+    *ret = promql_range(f->engine, x, 0, SAMPLES * 1000, 1000, &r);
+    if (!*ret) {
+        assert_int_equal(r.matrix.n, 1);
+        v = r.matrix.series[0].v[r.matrix.n_steps - 1];
+        promql_result_finish(&r);
+    }
+    promql_expr_free(x);
+    return v;
+}
+
+static bool on_pause(void *arg)
+{
+    struct fixture *f = arg;
+    struct gs_error *err;
+    f->pauses++;
+    if (f->what == ASK_TOO) {
+        f->what = GO_ON;
+        promql_engine_set_limits(f->engine, 0, 1); // of that query alone
+        assert_true(ask(f, "count(m)", &err) == SERIES);
+        assert_null(err);
+    }
+    if (f->what == ADD_SERIES)
+        append(f, (unsigned)(SERIES + f->pauses), SAMPLES * 1000, 1);
+    return f->what != GIVE_UP;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    const struct tsdb_config cfg = {.retention_ms = INT64_C(1) << 40};
+    f->db = tsdb_new(&cfg);
+    f->engine = promql_engine_new(f->db, NULL);
+    for (unsigned i = 0; i < SERIES; i++)
+        for (int k = 0; k <= SAMPLES; k++)
+            append(f, i, k * 1000, 1);
+    promql_engine_set_pause(f->engine, on_pause, f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    promql_engine_free(f->engine);
+    tsdb_free(f->db);
+    free(f);
+    return 0;
+}
+
+#define LONG "sum(stddev_over_time(m[100s]) + 1)"
+
+static void goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    assert_true(ask(f, LONG, &err) == SERIES);
+    assert_null(err);
+    assert_true(f->pauses > 0);
+}
+
+static void others_ask_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    f->what = ASK_TOO;
+    assert_true(ask(f, LONG, &err) == SERIES);
+    assert_null(err);
+    assert_int_equal(f->what, GO_ON);
+}
+
+static void series_come_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    f->what = ADD_SERIES;
+    assert_true(ask(f, LONG, &err) == SERIES + f->pauses);
+    assert_null(err);
+    assert_int_equal(f->pauses, 2); // then it runs through
+}
+
+static void ends_when_told(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    f->what = GIVE_UP;
+    ask(f, LONG, &err);
+    assert_error(err, GS_EUNAVAIL, "query was canceled");
+    assert_int_equal(f->pauses, 1);
+}
+
+static void time_is_up(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    promql_engine_set_limits(f->engine, 1, 0);
+    ask(f, LONG, &err);
+    assert_error(err, GS_ETIMEOUT, "query timed out");
+    ask(f, "count(m)", &err); // the limit was that query's
+    assert_null(err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(others_ask_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(series_come_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_when_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(time_is_up, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,6 +3,7 @@
 #include "hpa/convert_internal.h"
 
 #include "base/slice.h"
+#include "kube/quantity.h"
 
 const struct hpa_source hpa_sources[HPA_N_SOURCES] = {
     {"Object", "object"},
@@ -45,6 +46,16 @@ static bool copy(const json_t *from, const char *from_name, json_t *to, const ch
     return true;
 }
 
+static bool is_zero(const json_t *quantity)
+{
+    int64_t milli = json_is_string(quantity) ? -1 : (int64_t)json_number_value(quantity);
+    GS_AUTO_ERROR struct gs_error *err =
+        json_is_string(quantity)
+            ? kube_quantity_parse_milli(gs_slice_of(json_string_value(quantity)), &milli)
+            : NULL;
+    return !err && milli == 0;
+}
+
 // What was set decides the type, since the flat form does not say it.
 static const char *derive_target_type(int source, const json_t *target)
 {
@@ -81,9 +92,15 @@ static json_t *source_from_flat(int source, const json_t *in, const struct flat_
     bool is_spec = gs_streq(part, "target");
     copy(in, names->utilization, values, "averageUtilization");
     copy(in, names->average_value, values, "averageValue");
-    // v2beta1's targetValue is not optional for Object metrics: absent reads as 0.
-    if (!copy(in, names->value, values, "value") && source == OBJECT && is_spec)
+    bool plain = copy(in, names->value, values, "value");
+    // The flat form's targetValue of Object metrics is not optional: absent is 0, and the 0 beside
+    // an average is nothing that anybody meant.
+    if (source == OBJECT && is_spec && json_object_get(values, "averageValue")) {
+        if (plain && is_zero(json_object_get(values, "value")))
+            json_object_del(values, "value");
+    } else if (source == OBJECT && is_spec && !plain) {
         json_object_set_new(values, "value", json_string("0"));
+    }
     if (is_spec)
         json_object_set_new(values, "type", json_string(derive_target_type(source, values)));
     json_object_set_new(out, part, values);

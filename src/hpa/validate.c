@@ -192,7 +192,7 @@ static void check_pods(struct kube_field_errors *e, const json_t *source, const 
 {
     check_metric_identifier(e, source, path);
     struct target_shape t = check_target(e, source, path);
-    if (!t.average_value || t.average_milli <= 0)
+    if (!t.average_value)
         required(e, child(path, "target").text, "averageValue",
                  "must specify a positive target averageValue");
 }
@@ -376,8 +376,12 @@ void hpa_validate(const json_t *v2, struct kube_field_errors *errors)
     if (min_replicas < 0)
         bad_number(errors, "spec", "minReplicas", min_replicas,
                    "must be greater than or equal to 0");
-    if (max_replicas < 1)
-        bad_number(errors, "spec", "maxReplicas", max_replicas, "must be greater than 0");
+    if (max_replicas == 0)
+        kube_field_error(errors, "FieldValueRequired", "spec.maxReplicas", NULL,
+                         "must be set and greater than 0");
+    else if (max_replicas < 0)
+        bad_number(errors, "spec", "maxReplicas", max_replicas,
+                   "must be greater than or equal to 1");
     if (has_min && max_replicas < min_replicas)
         bad_number(errors, "spec", "maxReplicas", max_replicas,
                    "must be greater than or equal to `minReplicas`");

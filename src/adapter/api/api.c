@@ -42,22 +42,17 @@ void api_free(struct api *a)
 
 void api_set_world(struct api *a, const struct api_world *w)
 {
-    struct api_call *c, *next;
-    for (c = TAILQ_FIRST(&a->calls); c; c = next) {
-        next = TAILQ_NEXT(c, all);
-        if (!c->ask && !c->usage)
-            continue;
-        http_add_header(c->x, "Retry-After", "1");
-        kube_reply_failure(c->x, 503, "ServiceUnavailable",
-                           "the configuration was loaded again meanwhile");
-        call_free(c);
-    }
     a->w = *w;
 }
 
 void api_stopping(struct api *a)
 {
     a->stopping = true;
+}
+
+bool api_idle(const struct api *a)
+{
+    return TAILQ_EMPTY(&a->calls);
 }
 
 bool api_has_group(const struct api *a, const char *group)

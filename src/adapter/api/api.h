@@ -11,6 +11,8 @@
 
 struct api;
 
+#define API_LONGEST_MS 90000 // a list and a query, each with its timeout
+
 // What is served now. A reload makes another one; requests that are under way keep theirs.
 struct api_world {
     const struct adapter_config *config;
@@ -32,7 +34,9 @@ struct api_options {
 
 struct api *api_new(const struct api_options *o);
 void api_free(struct api *a);
-// Borrowed until the next call. Requests under way on the old one are ended with 503.
+// For requests that come from now on. Borrowed until API_LONGEST_MS after the next call: requests
+// that are under way go on with the world that they began in.
 void api_set_world(struct api *a, const struct api_world *w);
 void api_handle(void *api, struct http_exchange *x); // an http_handler
 void api_stopping(struct api *a);                    // /readyz fails from now on
+bool api_idle(const struct api *a);                  // no request is under way

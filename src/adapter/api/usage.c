@@ -32,6 +32,7 @@ struct part {
 
 struct usage_call {
     struct api_call *c;
+    struct api_world w; // that it began in
     struct kube_request *rq;
     bool pods, one;
     json_t *list; // the cluster's answer
@@ -121,7 +122,7 @@ static void add_sample(struct usage *u, int measure, struct gs_slice name,
 
 static const struct adapter_resource_rule *rule_of(const struct usage_call *u, int measure)
 {
-    const struct adapter_resource_rules *r = &u->c->a->w.config->resource;
+    const struct adapter_resource_rules *r = &u->w.config->resource;
     return measure == CPU ? &r->cpu : &r->memory;
 }
 
@@ -195,7 +196,7 @@ static bool add_object(const struct part *p, const json_t *obj, const char *head
     add_metadata(obj, out);
     gs_buf_addf(out, ",\"timestamp\":\"%s\"", gs_format_rfc3339(u->t_ms, text));
     gs_buf_addf(out, ",\"window\":\"%s\",",
-                gs_format_duration(p->u->c->a->w.config->resource.window_ns, text));
+                gs_format_duration(p->u->w.config->resource.window_ns, text));
     if (p->u->pods)
         add_containers(u, out);
     else
@@ -270,7 +271,7 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 static void ask(struct part *p, int measure)
 {
     struct usage_call *u = p->u;
-    const struct api_world *w = &u->c->a->w;
+    const struct api_world *w = &u->w;
     const struct adapter_resource_rule *rule = rule_of(u, measure);
     const struct rule_template *t = u->pods ? rule->container_query : rule->node_query;
     const char **names = gs_alloc_array(p->n + 1, sizeof(*names));
@@ -379,6 +380,7 @@ void api_usage(struct api_call *c)
     }
     struct usage_call *u = gs_alloc(sizeof(*u));
     u->c = c;
+    u->w = c->a->w;
     c->usage = u;
     u->pods = gs_streq(p->object_resource, "pods");
     u->one = p->object_name != NULL;

@@ -252,6 +252,16 @@ void registry_relist(struct registry *r)
         r->rounds++;
 }
 
+void registry_stop(struct registry *r)
+{
+    uv_timer_stop(r->timer);
+    for (size_t i = 0; i < r->n_questions; i++) {
+        source_cancel(r->questions[i].op);
+        r->questions[i].op = NULL;
+    }
+    r->waiting = SIZE_MAX; // no other round begins
+}
+
 // --- life ---
 
 static void make_questions(struct registry *r)

@@ -31,6 +31,7 @@ struct registry_options {
 struct registry *registry_new(uv_loop_t *loop, const struct registry_options *o);
 void registry_free(struct registry *r);
 void registry_relist(struct registry *r); // now
+void registry_stop(struct registry *r);   // what is known stays, nothing is asked any more
 // The mapper knows other resources: names are given again from the series that are there.
 void registry_rebuild(struct registry *r);
 

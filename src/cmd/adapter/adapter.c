@@ -22,6 +22,9 @@ enum {
     ENGINE_RELIST_MS = 10000,
     POLL_MS = 5000,
     DISCOVERY_MS = 300000,
+    MAX_RETIRED = 32,
+    DRAIN_STEP_MS = 20,
+    DRAIN_MS = 5000,
     MAX_CONFIG = 16 * 1024 * 1024,
 };
 
@@ -30,6 +33,7 @@ struct world {
     struct adapter_config *config;
     struct registry *registry;
     struct provider *provider;
+    int64_t retired_ns; // no new request comes to it
 };
 
 struct cluster {
@@ -57,6 +61,9 @@ struct run {
     const char **lists[5];
     char *memory[5];
     struct timespec config_time;
+    struct world retired[MAX_RETIRED];
+    size_t n_retired;
+    int64_t stop_ns;
     uint64_t reloads, reload_failures;
     int64_t loaded_ms;
     bool auth_ready, mapper_ready, stopping;
@@ -71,6 +78,29 @@ static void world_free(struct world *w)
     registry_free(w->registry);
     adapter_config_free(w->config);
     *w = (struct world){0};
+}
+
+// Requests that began in it end in it.
+static void retire(struct run *r, struct world *w)
+{
+    if (!w->registry)
+        return;
+    if (r->n_retired == MAX_RETIRED) {
+        world_free(&r->retired[0]);
+        memmove(r->retired, r->retired + 1, --r->n_retired * sizeof(r->retired[0]));
+    }
+    registry_stop(w->registry);
+    w->retired_ns = gs_mono_ns();
+    r->retired[r->n_retired++] = *w;
+    *w = (struct world){0};
+}
+
+static void free_retired(struct run *r, int64_t age_ns)
+{
+    while (r->n_retired && gs_mono_ns() - r->retired[0].retired_ns >= age_ns) {
+        world_free(&r->retired[0]);
+        memmove(r->retired, r->retired + 1, --r->n_retired * sizeof(r->retired[0]));
+    }
 }
 
 static void show_world(struct run *r)
@@ -104,7 +134,7 @@ static void on_round(void *arg)
     r->now = r->next;
     r->next = (struct world){0};
     show_world(r);
-    world_free(&old);
+    retire(r, &old);
 }
 
 static struct gs_error *make_world(struct run *r, struct adapter_config *c, struct world *ret)
@@ -415,9 +445,18 @@ static void on_poll(uv_timer_t *t)
     struct run *r = t->data;
     struct timespec now = config_time(r);
     serving_poll(r->serving, r->server);
+    free_retired(r, API_LONGEST_MS * GS_NS_PER_MS);
     if (r->f->config &&
         (now.tv_sec != r->config_time.tv_sec || now.tv_nsec != r->config_time.tv_nsec))
         reload(r);
+}
+
+// Requests that are under way are answered before the end.
+static void on_drain(uv_timer_t *t)
+{
+    struct run *r = t->data;
+    if (api_idle(r->api) || gs_mono_ns() - r->stop_ns > DRAIN_MS * GS_NS_PER_MS)
+        uv_stop(&r->loop);
 }
 
 static void on_signal(uv_signal_t *s, int number)
@@ -427,9 +466,15 @@ static void on_signal(uv_signal_t *s, int number)
         reload(r);
         return;
     }
+    bool again = r->stop_ns != 0;
     gs_info("adapter", "%s: ending", strsignal(number));
+    r->stop_ns = gs_mono_ns();
+    if (again || !r->api) {
+        uv_stop(&r->loop);
+        return;
+    }
     api_stopping(r->api);
-    uv_stop(&r->loop);
+    uv_timer_start(&r->poll, on_drain, 0, DRAIN_STEP_MS);
 }
 
 static void watch(struct run *r)
@@ -510,6 +555,7 @@ static void finish(struct run *r)
     http_server_stop(r->server);
     api_free(r->api);
     auth_free(r->auth);
+    free_retired(r, 0);
     world_free(&r->next);
     world_free(&r->now);
     registry_free(r->gpu);

@@ -4,7 +4,9 @@
 #include "adapter/api/ca_set.h"
 #include "adapter/api/reviews.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/cache.h"
@@ -14,10 +16,11 @@
 #include <ctype.h>
 #include <strings.h>
 
-enum { MAX_NAMES = 64, MAX_GROUPS = 1000 };
-#define MAX_PEM  ((size_t)4 * 1024 * 1024)
-#define MAP_NS   "kube-system"
-#define MAP_NAME "extension-apiserver-authentication"
+enum { MAX_NAMES = 64, MAX_GROUPS = 1000, MAX_VERDICTS = 1024 };
+#define VERDICT_NS (60 * GS_NS_PER_SEC)
+#define MAX_PEM    ((size_t)4 * 1024 * 1024)
+#define MAP_NS     "kube-system"
+#define MAP_NAME   "extension-apiserver-authentication"
 
 struct names {
     char *items[MAX_NAMES];
@@ -30,7 +33,16 @@ struct front_proxy {
     struct names user_headers, group_headers, extra_prefixes, allowed;
 };
 
+// What is known of a chain of certificates.
+struct verdict {
+    char *name, **groups;
+    bool by_proxy_ca, by_client_ca; // verified by
+    int64_t until_ns;               // certificates end
+};
+static void verdict_free(void *value);
+
 struct auth {
+    struct gs_hmap *verdicts;
     uv_loop_t *loop;
     struct auth_options o;
     struct front_proxy proxy;
@@ -115,6 +127,7 @@ static struct ca_set *read_ca(const json_t *map, const char *key)
 
 static void take_map(struct auth *a, const json_t *map)
 {
+    gs_hmap_clear(a->verdicts);
     if (!a->own_client_ca) {
         ca_set_free(a->client_ca);
         a->client_ca = map ? read_ca(map, "client-ca-file") : NULL;
@@ -216,6 +229,7 @@ struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
     struct auth *a = gs_alloc(sizeof(*a));
     a->loop = loop;
     a->o = *o;
+    a->verdicts = gs_hmap_new(verdict_free);
     a->on_ready = on_ready;
     a->ready_arg = arg;
     struct gs_error *err = take_flags(a);
@@ -264,6 +278,7 @@ void auth_free(struct auth *a)
     reviews_free(a->access);
     ca_set_free(a->client_ca);
     proxy_finish(&a->proxy);
+    gs_hmap_free(a->verdicts);
     free(a);
 }
 
@@ -468,19 +483,54 @@ static void add_extra(struct user *u, const char *raw_key, const char *value)
     free(key);
 }
 
+static void verdict_free(void *value)
+{
+    struct verdict *v = value;
+    free(v->name);
+    ca_groups_free(v->groups);
+    free(v);
+}
+
+static struct verdict *judge(const struct auth *a, const struct gs_slice *chain, size_t n)
+{
+    struct verdict *v = gs_alloc(sizeof(*v));
+    v->until_ns = gs_mono_ns() + VERDICT_NS;
+    if (!ca_read_subject(chain[0], &v->name, &v->groups))
+        return v;
+    v->by_proxy_ca = a->proxy.ca && ca_set_verify(a->proxy.ca, chain, n);
+    v->by_client_ca = a->client_ca && ca_set_verify(a->client_ca, chain, n);
+    return v;
+}
+
+// Verifying takes longer than all the rest, and a connection shows the same certificates with each
+// request. The key is all their bytes.
+static const struct verdict *verdict_of(struct auth *a, const struct gs_slice *chain, size_t n)
+{
+    GS_AUTO_BUF struct gs_buf key = {0};
+    for (size_t i = 0; i < n; i++) {
+        gs_buf_add_u64(&key, chain[i].len);
+        gs_buf_add_char(&key, ':');
+        gs_buf_add_slice(&key, chain[i]);
+    }
+    struct verdict *v = gs_hmap_get(a->verdicts, gs_buf_slice(&key));
+    if (v && v->until_ns > gs_mono_ns())
+        return v;
+    if (gs_hmap_len(a->verdicts) >= MAX_VERDICTS)
+        gs_hmap_clear(a->verdicts);
+    v = judge(a, chain, n);
+    gs_hmap_put(a->verdicts, gs_buf_slice(&key), v);
+    return v;
+}
+
 // The front proxy speaks for somebody.
-static bool by_front_proxy(struct auth_op *op, const struct gs_slice *chain, size_t n)
+static bool by_front_proxy(struct auth_op *op, const struct verdict *v)
 {
     const struct front_proxy *p = &op->a->proxy;
-    if (!p->ca || !chain || !ca_set_verify(p->ca, chain, n))
+    if (!v->by_proxy_ca)
         return false;
-    char *cn = NULL, **groups = NULL;
-    bool named = ca_read_subject(chain[0], &cn, &groups);
     bool allowed = p->allowed.n == 0;
-    for (size_t i = 0; named && i < p->allowed.n; i++)
-        allowed = allowed || strcmp(p->allowed.items[i], cn) == 0;
-    free(cn);
-    ca_groups_free(groups);
+    for (size_t i = 0; i < p->allowed.n; i++)
+        allowed = allowed || strcmp(p->allowed.items[i], v->name) == 0;
     const char *user = first_header(op->x, &p->user_headers);
     if (!allowed || !user)
         return false;
@@ -500,15 +550,13 @@ static bool by_front_proxy(struct auth_op *op, const struct gs_slice *chain, siz
     return true;
 }
 
-static bool by_certificate(struct auth_op *op, const struct gs_slice *chain, size_t n)
+static bool by_certificate(struct auth_op *op, const struct verdict *v)
 {
-    char **groups = NULL;
-    if (!op->a->client_ca || !ca_set_verify(op->a->client_ca, chain, n) ||
-        !ca_read_subject(chain[0], &op->user.name, &groups))
+    if (!v->by_client_ca)
         return false;
-    for (size_t i = 0; groups[i]; i++)
-        add_group(&op->user, groups[i]);
-    ca_groups_free(groups);
+    op->user.name = gs_strdup(v->name);
+    for (size_t i = 0; v->groups[i]; i++)
+        add_group(&op->user, v->groups[i]);
     return true;
 }
 
@@ -566,7 +614,8 @@ static void authenticate(struct auth_op *op)
         authenticated(op);
         return;
     }
-    if (n && (by_front_proxy(op, chain, n) || by_certificate(op, chain, n))) {
+    const struct verdict *v = n ? verdict_of(op->a, chain, n) : NULL;
+    if (v && (by_front_proxy(op, v) || by_certificate(op, v))) {
         authenticated(op);
         return;
     }

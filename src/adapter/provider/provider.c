@@ -4,6 +4,7 @@
 #include "adapter/provider/provider.h"
 
 #include "adapter/provider/gpu.h"
+#include "adapter/provider/objects.h"
 #include "adapter/provider/query.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -12,12 +13,11 @@
 #include <math.h>
 #include <sys/queue.h>
 
-enum { MAX_NAMES = 20000 };
-
 TAILQ_HEAD(calls, provider_call);
 
 struct provider {
     struct provider_options o;
+    struct objects *objects; // NULL: no cluster
     struct calls calls;
 };
 
@@ -39,8 +39,11 @@ struct provider_call {
     const struct mapped *asked; // whose values are asked for: the resource, or pods of an owner
     bool folds;
     enum gpu_fold fold;
-    const char **names;
+    const char *const *names;
     size_t n_names;
+    const char *one_name[1];
+    struct object_names *listed; // owns names, of a list
+    struct objects_op *list_op;
     struct gs_buf query, label, trace, cause;
     struct kube_request *kube_rq;
     struct source_op *op;
@@ -63,8 +66,9 @@ static void call_free(struct provider_call *c)
     gs_buf_finish(&c->label);
     gs_buf_finish(&c->trace);
     gs_buf_finish(&c->cause);
+    objects_cancel(c->list_op);
+    object_names_unref(c->listed);
     gs_arena_finish(&c->arena);
-    free(c->names);
     free(c);
 }
 
@@ -244,31 +248,18 @@ static void ask(struct provider_call *c)
 
 // --- lists of objects ---
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_list(void *arg, struct object_names *names, struct gs_error *err)
 {
     struct provider_call *c = arg;
-    size_t i;
-    json_t *item;
-    c->kube_rq = NULL;
+    c->list_op = NULL;
     if (err) {
         fail(c, PROVIDER_LIST_FAILED, "listing %s: %s", c->asked->resource, gs_error_message(err));
         gs_error_free(err);
         return;
     }
-    const json_t *items = json_object_get(body, "items");
-    c->names = gs_alloc_array(json_array_size(items) + 1, sizeof(*c->names));
-    json_array_foreach (items, i, item) {
-        const char *name = kube_name(item);
-        if (name && c->n_names < MAX_NAMES)
-            c->names[c->n_names++] = gs_arena_strndup(&c->arena, name, strlen(name));
-    }
-    if (c->n_names > 1)
-        qsort(c->names, c->n_names, sizeof(*c->names), compare_names);
+    c->listed = object_names_ref(names);
+    c->names = (const char *const *)names->items;
+    c->n_names = names->n;
     trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
     if (c->n_names)
         ask(c);
@@ -282,17 +273,15 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
 
 static void list_objects(struct provider_call *c, const char *selector)
 {
-    GS_AUTO_BUF struct gs_buf query = {0};
-    if (!c->p->o.kube) {
+    if (!c->p->objects) {
         fail(c, PROVIDER_LIST_FAILED, "there is no cluster to list %s of", c->asked->resource);
         return;
     }
-    if (selector && *selector) {
-        gs_buf_add_str(&query, "labelSelector=");
-        http_encode(gs_slice_of(selector), &query);
-    }
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
-    c->kube_rq = kube_list(c->p->o.kube, gvr, c->rq.ns, query.len ? query.data : NULL, on_list, c);
+    // Answered from inside, the call may be over.
+    struct objects_op *op = objects_list(c->p->objects, gvr, c->rq.ns, selector, on_list, c);
+    if (op)
+        c->list_op = op;
 }
 
 // --- owners of pods ---
@@ -443,8 +432,8 @@ static void start(struct provider_call *c)
     } else if (gs_streq(c->rq.name, "*")) {
         list_objects(c, c->rq.label_selector);
     } else {
-        c->names = gs_alloc(sizeof(*c->names));
-        c->names[0] = c->rq.name;
+        c->one_name[0] = c->rq.name;
+        c->names = c->one_name;
         c->n_names = 1;
         ask(c);
     }
@@ -456,6 +445,7 @@ struct provider *provider_new(const struct provider_options *o)
 {
     struct provider *p = gs_alloc(sizeof(*p));
     p->o = *o;
+    p->objects = o->kube ? objects_new(o->kube, o->list_age_ms) : NULL;
     TAILQ_INIT(&p->calls);
     return p;
 }
@@ -467,6 +457,7 @@ void provider_free(struct provider *p)
     struct provider_call *c;
     while ((c = TAILQ_FIRST(&p->calls)))
         call_free(c);
+    objects_free(p->objects);
     free(p);
 }
 

@@ -15,6 +15,7 @@ struct provider_options {
     struct mapper *mapper;
     struct registry *registry;
     struct kube_client *kube;   // NULL: no cluster: requests for * cannot be answered
+    int64_t list_age_ms;        // for how long a list of objects is shared; 0: while it is asked
     const struct registry *gpu; // rules of GPU metrics, asked after the configuration's; or NULL
 };
 struct provider *provider_new(const struct provider_options *o);

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "kube/names.h"
 
-enum { MAX_PARTS = 1024 };
 #define MAX_MATCHERS ((size_t)8 * 1024 * 1024)
 
 bool query_label_for(const struct adapter_resources *r, const struct mapper *m,
@@ -36,7 +35,8 @@ bool query_label_for(const struct adapter_resources *r, const struct mapper *m,
 struct parts {
     struct gs_buf matchers;
     struct gs_arena arena;
-    struct metrics_label values[MAX_PARTS];
+    struct metrics_label *values;
+    size_t max;
     size_t n;
 };
 
@@ -61,7 +61,7 @@ static void add(struct parts *p, struct gs_slice label, const char *op, struct g
             p->values[i].value = value;
             return;
         }
-    if (p->n < MAX_PARTS)
+    if (p->n < p->max)
         p->values[p->n++] = (struct metrics_label){label, value};
 }
 
@@ -178,9 +178,12 @@ struct gs_error *query_build(const struct query_request *q, struct gs_buf *ret_q
 {
     struct parts *p = gs_alloc(sizeof(*p));
     p->matchers.limit = MAX_MATCHERS;
+    p->max = (q->selector ? q->selector->len : 0) + 2; // the namespace, the object
+    p->values = gs_alloc_array(p->max, sizeof(*p->values));
     struct gs_error *err = build(p, q, ret_query, ret_label);
     gs_buf_finish(&p->matchers);
     gs_arena_finish(&p->arena);
+    free(p->values);
     free(p);
     return err;
 }

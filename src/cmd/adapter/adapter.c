@@ -156,6 +156,7 @@ static struct gs_error *make_world(struct run *r, struct adapter_config *c, stru
                                               .mapper = r->mapper,
                                               .registry = ret->registry,
                                               .kube = r->lister.kube,
+                                              .list_age_ms = r->f->value_age_ns / GS_NS_PER_MS,
                                               .gpu = r->gpu};
     ret->provider = provider_new(&provider);
     return NULL;

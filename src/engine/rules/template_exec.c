@@ -566,11 +566,11 @@ struct gs_error *rule_template_expand(const struct rule_template *t,
     }
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_OUTPUT};
     GS_AUTO_FREE struct tmpl_exec *e = gs_alloc(sizeof(*e));
-    *e = (struct tmpl_exec){.t = t,
-                            .data = data,
-                            .arena = {.limit = MAX_MEMORY},
-                            .out = &text,
-                            .in = gs_slice_of(t->name)};
+    e->t = t;
+    e->data = data;
+    e->arena.limit = MAX_MEMORY;
+    e->out = &text;
+    e->in = gs_slice_of(t->name);
     struct tmpl_value root = {.type = TV_DATA, .u.data = data};
     e->vars[e->n_vars].name = GS_SLICE("$");
     e->vars[e->n_vars++].value = root;

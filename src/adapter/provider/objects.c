@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/objects.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "codec/json_pull.h"
+
+#include <sys/queue.h>
+
+enum { MAX_NAMES = 100000, MAX_KEPT = 1024 };
+#define MAX_REPLY ((size_t)256 * 1024 * 1024)
+
+struct list;
+struct objects_op {
+    TAILQ_ENTRY(objects_op) peers;
+    struct list *list;
+    objects_fn cb;
+    void *arg;
+};
+TAILQ_HEAD(objects_ops, objects_op);
+
+// One list that is asked for, or was a moment ago.
+struct list {
+    struct objects *o;
+    TAILQ_ENTRY(list) all;
+    char *path;
+    struct http_op *http;
+    struct objects_ops ops;
+    struct object_names *names;
+    int64_t done_ns;
+};
+TAILQ_HEAD(lists, list);
+
+struct objects {
+    struct kube_client *kube;
+    int64_t max_age_ns;
+    struct gs_hmap *by_path;
+    struct lists lists; // the oldest first
+};
+
+struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms)
+{
+    struct objects *o = gs_alloc(sizeof(*o));
+    o->kube = kube;
+    o->max_age_ns = max_age_ms * GS_NS_PER_MS;
+    o->by_path = gs_hmap_new(NULL);
+    TAILQ_INIT(&o->lists);
+    return o;
+}
+
+struct object_names *object_names_ref(struct object_names *n)
+{
+    n->refs++;
+    return n;
+}
+
+void object_names_unref(struct object_names *n)
+{
+    if (!n || --n->refs)
+        return;
+    for (size_t i = 0; i < n->n; i++)
+        free(n->items[i]);
+    free(n->items);
+    free(n);
+}
+
+static void list_free(struct list *l)
+{
+    TAILQ_REMOVE(&l->o->lists, l, all);
+    if (gs_hmap_get_str(l->o->by_path, l->path) == l)
+        gs_hmap_remove_str(l->o->by_path, l->path);
+    http_op_cancel(l->http);
+    object_names_unref(l->names);
+    free(l->path);
+    free(l);
+}
+
+void objects_free(struct objects *o)
+{
+    if (!o)
+        return;
+    struct list *l;
+    struct objects_op *op;
+    while ((l = TAILQ_FIRST(&o->lists))) {
+        while ((op = TAILQ_FIRST(&l->ops))) {
+            TAILQ_REMOVE(&l->ops, op, peers);
+            free(op);
+        }
+        list_free(l);
+    }
+    gs_hmap_free(o->by_path);
+    free(o);
+}
+
+// --- reading ---
+
+static bool read_metadata(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret_name)
+{
+    struct gs_slice key;
+    if (!gs_json_pull_object(j))
+        return false;
+    while (gs_json_pull_member(j, a, &key)) {
+        if (gs_slice_eq_str(key, "name"))
+            gs_json_pull_string(j, a, ret_name);
+        else
+            gs_json_pull_skip(j, NULL);
+    }
+    return !j->bad;
+}
+
+static bool read_items(struct gs_json_pull *j, struct object_names *out)
+{
+    size_t cap = 0;
+    struct gs_arena scratch = {.limit = (size_t)16 * 1024 * 1024};
+    bool ok = gs_json_pull_null(j) || gs_json_pull_array(j);
+    while (ok && j->depth > 1 && gs_json_pull_item(j)) {
+        struct gs_slice key, name = {0};
+        ok = gs_json_pull_object(j);
+        while (ok && gs_json_pull_member(j, &scratch, &key)) {
+            if (gs_slice_eq_str(key, "metadata"))
+                ok = read_metadata(j, &scratch, &name);
+            else
+                gs_json_pull_skip(j, NULL);
+        }
+        ok = ok && !j->bad && out->n < MAX_NAMES;
+        if (ok && name.len) {
+            gs_grow(&out->items, &cap, out->n, sizeof(*out->items));
+            out->items[out->n++] = gs_slice_dup(name);
+        }
+        gs_arena_recycle(&scratch);
+    }
+    gs_arena_finish(&scratch);
+    return ok && !j->bad;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static struct gs_error *read_list(struct gs_slice body, struct object_names **ret)
+{
+    struct gs_json_pull j = gs_json_pull_of(body);
+    struct object_names *n = gs_alloc(sizeof(*n));
+    struct gs_arena scratch = {.limit = (size_t)1024 * 1024};
+    struct gs_slice key;
+    bool ok = gs_json_pull_object(&j);
+    n->refs = 1;
+    while (ok && gs_json_pull_member(&j, &scratch, &key)) {
+        if (gs_slice_eq_str(key, "items"))
+            ok = read_items(&j, n);
+        else
+            gs_json_pull_skip(&j, NULL);
+    }
+    gs_arena_finish(&scratch);
+    if (!ok || j.bad) {
+        object_names_unref(n);
+        return gs_error_new(GS_EPROTO, "the cluster's list cannot be read: %s",
+                            j.bad ? j.bad : "too long");
+    }
+    if (n->n > 1)
+        qsort(n->items, n->n, sizeof(*n->items), compare);
+    *ret = n;
+    return NULL;
+}
+
+static struct gs_error *refusal(const struct http_answer *a)
+{
+    GS_AUTO_JSON json_t *body = NULL;
+    gs_error_free(gs_json_parse(a->body, false, &body));
+    const char *message = gs_json_str(body, "message", NULL);
+    return gs_error_new(a->status == 401 || a->status == 403 ? GS_EPERM
+                        : a->status == 404                   ? GS_ENOTFOUND
+                                                             : GS_EUNAVAIL,
+                        "%s (HTTP status %d)", message ? message : "no reason given", a->status);
+}
+
+static void drop_old(struct objects *o)
+{
+    struct list *l;
+    while ((l = TAILQ_FIRST(&o->lists)) && l->done_ns && TAILQ_EMPTY(&l->ops) &&
+           (gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_path) > MAX_KEPT))
+        list_free(l);
+}
+
+static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct list *l = arg;
+    struct objects *o = l->o;
+    struct objects_op *op;
+    l->http = NULL;
+    if (!err)
+        err = a->status == 200 ? read_list(a->body, &l->names) : refusal(a);
+    l->done_ns = gs_mono_ns();
+    if (err || o->max_age_ns == 0) // not for those who ask later
+        gs_hmap_remove_str(o->by_path, l->path);
+    while ((op = TAILQ_FIRST(&l->ops))) {
+        TAILQ_REMOVE(&l->ops, op, peers);
+        op->cb(op->arg, l->names,
+               err ? gs_error_new(gs_error_code(err), "%s", gs_error_message(err)) : NULL);
+        free(op);
+    }
+    if (err || o->max_age_ns == 0)
+        list_free(l);
+    gs_error_free(err);
+    drop_old(o);
+}
+
+// --- asking ---
+
+static void ask(struct list *l)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct http_header headers[] = {
+        {"Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+                   "application/json"},
+        {0}};
+    const struct http_call call = {.path = l->path, .headers = headers, .max_reply = MAX_REPLY};
+    l->http = http_send(kube_client_http(l->o->kube), &call, &callbacks, l);
+}
+
+struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char *ns,
+                                const char *selector, objects_fn cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    gs_buf_add_str(&path, "?resourceVersion=0");
+    if (selector && *selector) {
+        gs_buf_add_str(&path, "&labelSelector=");
+        http_encode(gs_slice_of(selector), &path);
+    }
+    struct list *l = gs_hmap_get_str(o->by_path, path.data);
+    if (l && l->done_ns && gs_mono_ns() - l->done_ns <= o->max_age_ns) {
+        struct object_names *names = object_names_ref(l->names);
+        cb(arg, names, NULL);
+        object_names_unref(names);
+        return NULL;
+    }
+    if (l && l->done_ns) { // too old; freed by drop_old()
+        gs_hmap_remove_str(o->by_path, path.data);
+        l = NULL;
+    }
+    bool fresh = !l;
+    if (fresh) {
+        l = gs_alloc(sizeof(*l));
+        l->o = o;
+        l->path = gs_strdup(path.data);
+        TAILQ_INIT(&l->ops);
+        TAILQ_INSERT_TAIL(&o->lists, l, all);
+        gs_hmap_put_str(o->by_path, l->path, l);
+    }
+    struct objects_op *op = gs_alloc(sizeof(*op));
+    *op = (struct objects_op){.list = l, .cb = cb, .arg = arg};
+    TAILQ_INSERT_TAIL(&l->ops, op, peers);
+    if (fresh)
+        ask(l);
+    return op;
+}
+
+void objects_cancel(struct objects_op *op)
+{
+    if (!op)
+        return;
+    TAILQ_REMOVE(&op->list->ops, op, peers);
+    free(op);
+}

@@ -245,7 +245,7 @@ struct gs_error *hpa_replicas_value(const struct hpa_pass *p, size_t metric, int
 static int64_t average_of(const struct hpa_pass *p, size_t metric, int64_t usage)
 {
     bool external = p->spec->metrics[metric].type == HPA_METRIC_EXTERNAL;
-    if (external && usage == INT64_MAX)
+    if (external && (double)usage >= (double)INT64_MAX)
         return INT64_MAX;
     if (p->obs->status_replicas)
         return hpa_ceil64((double)usage / (double)p->obs->status_replicas);

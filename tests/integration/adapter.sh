@@ -1,0 +1,87 @@
+#!/bin/sh
+# gpuscale adapter as a program: what it does when its configuration, its certificate, its source and
+# its permissions change while it runs. The series come from a real Prometheus, objects from the API of
+# `gpuscale up`.
+. "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
+need prometheus promtool kubectl curl awk openssl
+here=$source/tests/differential/adapter
+prometheus_pid= adapter_pid=
+end_all() {
+    for p in $prometheus_pid $adapter_pid; do kill -TERM "$p" 2>/dev/null || true; done
+}
+trap 'code=$?; end_all; (exit $code); finish' EXIT
+
+now=$(date +%s)
+awk -v now="$now" '/^#/ || !NF { next } { for (t = now - 600; t <= now + 900; t += 15) printf "%s %s %d\n", $1, $2, t }
+    END { print "# EOF" }' "$here/series.txt" >"$dir/data.om"
+promtool tsdb create-blocks-from openmetrics "$dir/data.om" "$dir/tsdb" >"$dir/blocks.log" 2>&1 || fail "series"
+printf 'global: {}\n' >"$dir/prometheus.yml"
+port=$(shuf -i 20000-29999 -n 1)
+start_prometheus() {
+    prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
+        --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/prometheus.log" 2>&1 &
+    prometheus_pid=$!
+    wait_for 30 "Prometheus" curl -sf "http://127.0.0.1:$port/-/ready"
+}
+start_prometheus
+"$gpuscale" up --data-dir="$dir/data" --api-port=0 --exporter-port=0 --node-name=up-node --gpus=1xA100-SXM4-80GB \
+    >"$dir/up.log" 2>&1 &
+up_pid=$!
+wait_for 30 "Kubernetes API" kubectl get namespaces
+kubectl apply -f "$here/objects.yaml" >"$dir/apply.log" || { cat "$dir/apply.log"; fail "objects"; }
+for name in certificate-authority client-certificate client-key; do
+    awk -v key="$name-data:" '$1 == key { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/$name.pem"
+done
+
+rules() { # NAME: of the one metric
+    printf 'rules:\n- seriesQuery: small\n  name: {as: %s}\n  resources: {template: "<<.Resource>>"}\n' "$1"
+    printf '  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n'
+}
+rules first >"$dir/rules.yaml"
+api_port=$(shuf -i 30000-39999 -n 1)
+"$gpuscale" adapter --config="$dir/rules.yaml" --prometheus-url="http://127.0.0.1:$port" --secure-port="$api_port" \
+    --bind-address=127.0.0.1 --cert-dir="$dir/cert" --lister-kubeconfig="$KUBECONFIG" \
+    --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" --authentication-skip-lookup \
+    --client-ca-file="$dir/certificate-authority.pem" --metrics-relist-interval=1s --metrics-max-age=10m \
+    --value-max-age=0s >"$dir/adapter.log" 2>&1 &
+adapter_pid=$!
+
+anonymous() { curl -sk "https://127.0.0.1:$api_port$1"; }
+get() { curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$api_port$1"; }
+has() { get "$1" | grep -q "$2"; }
+pods=/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods
+
+wait_for 20 "readyz" has /readyz '^ok$'
+wait_for 10 "the metric" has "$pods/web-0/first" '"value": *"1m"'
+has "$pods/*/first" '"name": *"web-1"' || fail "all pods"
+anonymous /livez | grep -q '^ok$' || fail "livez needs no permission"
+anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "nobody may read"
+echo "ok: who may and who may not"
+
+echo 'rulez: []' >"$dir/rules.yaml"
+wait_for 15 "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
+has "$pods/web-0/first" '"value": *"1m"' || fail "the old configuration does not go on"
+has /metrics '^gpuscale_adapter_config_reload_failures_total 1$' || fail "the failure is not counted"
+rules second >"$dir/rules.yaml"
+kill -HUP "$adapter_pid"
+wait_for 10 "another configuration" has "$pods/web-0/second" '"value": *"1m"'
+has "$pods/web-0/first" 'no rule serves it' || fail "the old metric is still served"
+
+subject() { openssl s_client -connect "127.0.0.1:$api_port" </dev/null 2>/dev/null | grep -m 1 '^subject'; }
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/cert/apiserver.key" -out "$dir/cert/apiserver.crt" -days 30 \
+    -subj /CN=exchanged 2>/dev/null
+exchanged() { subject | grep -q exchanged; }
+wait_for 15 "another certificate" exchanged
+
+kill -TERM "$prometheus_pid" && wait "$prometheus_pid" 2>/dev/null || true
+wait_for 10 "the source is told to be down" has "$pods/web-0/second" 'the source does not answer'
+sleep 2
+has /apis/custom.metrics.k8s.io/v1beta1 'pods/second' || fail "what was found is lost"
+has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$' || fail "the rule's state is not told"
+start_prometheus
+wait_for 10 "the source is back" has "$pods/web-0/second" '"value": *"1m"'
+
+kill -TERM "$adapter_pid"
+wait "$adapter_pid" || fail "gpuscale adapter ended with exit code $?"
+adapter_pid=
+echo "ok: ends when it is told to"

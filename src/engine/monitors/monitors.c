@@ -4,13 +4,12 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/discovery/watch_errors.h"
 #include "engine/monitors/jobs.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 
 #define GROUP "monitoring.coreos.com"
-
-enum { LOOK_EVERY_MS = 30000 };
 
 // A Secret or ConfigMap that monitors name, watched alone: reading all Secrets is more than an
 // account should be allowed.
@@ -19,6 +18,7 @@ struct asset {
     enum monitor_asset kind;
     char *ns, *name;
     struct kube_cache *cache;
+    struct sd_watch_errors *errors;
     unsigned users;
     struct asset *next;
 };
@@ -39,7 +39,7 @@ struct watched { // one of the two resources
     struct monitors *owner;
     enum monitor_kind kind;
     struct kube_cache *cache;
-    char *told; // what the log has of why it cannot be seen
+    struct sd_watch_errors *errors;
 };
 
 struct monitors {
@@ -50,7 +50,6 @@ struct monitors {
     struct gs_hmap *by_name; // -> struct monitor
     struct asset *assets;
     json_t *global; // the defaults, as a configuration has them
-    uv_timer_t *look;
 };
 
 // --- Secrets and ConfigMaps ---
@@ -113,6 +112,9 @@ static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, con
     const struct kube_cache_handlers handlers = {on_asset, on_asset_synced, a};
     kube_cache_add_handlers(a->cache, &handlers);
     kube_cache_start(a->cache);
+    GS_AUTO_FREE char *what =
+        gs_format("%s %s/%s", kind == MONITOR_SECRET ? "Secret" : "ConfigMap", ns, name);
+    a->errors = sd_watch_errors_new(o->loop, a->cache, "monitors", what);
     a->next = o->assets;
     o->assets = a;
     return a;
@@ -120,6 +122,7 @@ static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, con
 
 static void asset_free(struct asset *a)
 {
+    sd_watch_errors_free(a->errors);
     kube_cache_free(a->cache);
     free(a->ns);
     free(a->name);
@@ -256,31 +259,6 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     read_monitor(m);
 }
 
-// Not being allowed to see the objects must not look like there being none. Without the resource
-// there are none.
-static void look(struct watched *w)
-{
-    const char *error = kube_cache_error(w->cache);
-    if (error && strstr(error, "could not find the requested resource"))
-        error = NULL;
-    if (error && !gs_streq(error, w->told))
-        gs_warn("monitors", "%s objects: %s",
-                w->kind == MONITOR_SERVICE ? "ServiceMonitor" : "PodMonitor", error);
-    free(w->told);
-    w->told = gs_strdup(error);
-}
-
-static void on_look(uv_timer_t *t)
-{
-    struct monitors *o = t->data;
-    for (size_t i = 0; i < MONITOR_KINDS; i++)
-        look(&o->watched[i]);
-    for (const struct asset *a = o->assets; a; a = a->next)
-        if (!kube_cache_synced(a->cache) && kube_cache_error(a->cache))
-            gs_warn("monitors", "%s %s/%s: %s", a->kind == MONITOR_SECRET ? "Secret" : "ConfigMap",
-                    a->ns, a->name, kube_cache_error(a->cache));
-}
-
 static void watch(struct monitors *o, enum monitor_kind kind, const char *resource)
 {
     struct watched *w = &o->watched[kind];
@@ -291,6 +269,9 @@ static void watch(struct monitors *o, enum monitor_kind kind, const char *resour
     const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = w};
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
+    w->errors = sd_watch_errors_new(o->loop, w->cache, "monitors",
+                                    kind == MONITOR_SERVICE ? "ServiceMonitor objects"
+                                                            : "PodMonitor objects");
 }
 
 struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
@@ -303,10 +284,6 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     o->by_name = gs_hmap_new(monitor_free);
     watch(o, MONITOR_SERVICE, "servicemonitors");
     watch(o, MONITOR_POD, "podmonitors");
-    o->look = gs_alloc(sizeof(*o->look));
-    uv_timer_init(loop, o->look);
-    o->look->data = o;
-    uv_timer_start(o->look, on_look, LOOK_EVERY_MS, LOOK_EVERY_MS);
     return o;
 }
 
@@ -339,21 +316,15 @@ void monitors_set_defaults(struct monitors *o, const struct engine_config *cfg)
         read_monitor(m);
 }
 
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
-}
-
 void monitors_free(struct monitors *o)
 {
     if (!o)
         return;
     for (size_t i = 0; i < MONITOR_KINDS; i++) {
+        sd_watch_errors_free(o->watched[i].errors);
         kube_cache_free(o->watched[i].cache);
-        free(o->watched[i].told);
     }
     gs_hmap_free(o->by_name);
-    uv_close((uv_handle_t *)o->look, free_handle);
     json_decref(o->global);
     free(o);
 }

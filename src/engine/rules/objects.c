@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/discovery/watch_errors.h"
 #include "engine/rules/parse.h"
 #include "kube/cache.h"
 
@@ -11,6 +12,7 @@
 struct rules_objects {
     struct rules_manager *manager;
     struct kube_cache *cache;
+    struct sd_watch_errors *errors;
 };
 
 static char *object_name(const json_t *obj)
@@ -69,6 +71,7 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
     struct kube_cache_handlers handlers = {.on_change = on_change, .arg = o};
     kube_cache_add_handlers(o->cache, &handlers);
     kube_cache_start(o->cache);
+    o->errors = sd_watch_errors_new(loop, o->cache, "rules", "PrometheusRule objects");
     return o;
 }
 
@@ -76,6 +79,7 @@ void rules_objects_free(struct rules_objects *o)
 {
     if (!o)
         return;
+    sd_watch_errors_free(o->errors);
     kube_cache_free(o->cache);
     free(o);
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decision tables and scenarios of autoscalers. The first byte chooses: 'd' a table, else a
+// scenario, which is run when it is short.
+#include "replay/decisions.h"
+#include "replay/replay.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_PASSES 500
+#define MAX_PODS   50
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void run_scenario(const char *path)
+{
+    struct replay_scenario *s = NULL;
+    GS_AUTO_ERROR struct gs_error *err = replay_scenario_load(path, &s);
+    if (err)
+        return;
+    bool is_short = s->duration_ms / s->sync_ms < MAX_PASSES && s->duration_ms < 3600 * 1000;
+    bool is_small = s->spec.max_replicas <= MAX_PODS && s->replicas <= MAX_PODS &&
+                    s->min_nodes <= MAX_PODS && s->max_nodes <= MAX_PODS;
+    for (size_t i = 0; i < s->n_events; i++)
+        is_small = is_small && s->events[i].scale <= MAX_PODS;
+    if (is_short && is_small) {
+        struct replay_result r;
+        GS_AUTO_BUF struct gs_buf out = {0};
+        replay_run(s, &r);
+        for (size_t i = 0; i < r.n; i++)
+            if (r.rows[i].desired < 0 || r.rows[i].ready > r.rows[i].running)
+                abort();
+        replay_print_table(s, &r, &out);
+        replay_print_svg(s, &r, &out);
+        json_decref(replay_json(s, &r));
+        replay_result_finish(&r);
+    }
+    replay_scenario_free(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[64];
+    if (size < 2)
+        return 0;
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
+        abort();
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (data[0] == 'd') {
+        struct replay_case_results r = {0};
+        gs_error_free(replay_run_cases(path, NULL, &r));
+        replay_case_results_finish(&r);
+    } else {
+        run_scenario(path);
+    }
+    close(fd);
+    return 0;
+}

@@ -25,6 +25,7 @@ enum { GPUS = 8, FIELDS = 25, TARGETS = 300 };
 struct page {
     struct sample *sample;
     struct device_map *map;
+    struct counters counters;
     struct gs_buf text;
 };
 
@@ -83,12 +84,16 @@ static void make_page(struct page *p)
     GS_AUTO_BUF struct gs_buf message = {0};
     pack_list(rows, GPUS, &message);
     bench_check(device_map_parse(gs_buf_slice(&message), NULL, 0, &p->map));
+    counters_default(&p->counters);
 }
 
 static void render(void *arg)
 {
-    static const struct render_names names = {"hostname", "gpu-node-0001", "gpu-node-0001"};
     struct page *p = arg;
+    const struct render_names names = {.hostname_label = "hostname",
+                                       .hostname = "gpu-node-0001",
+                                       .node_name = "gpu-node-0001",
+                                       .counters = &p->counters};
     gs_buf_clear(&p->text);
     render_gpus(&names, p->sample, p->map, NULL, &p->text);
 }
@@ -113,6 +118,7 @@ static void measure_render(double seconds)
     micro_row("exporter: render 8 GPUs, a pod on each", figure, "40 µs", us <= RENDER_BAR_US);
     sample_free(p.sample);
     device_map_free(p.map);
+    counters_finish(&p.counters);
     gs_buf_finish(&p.text);
 }
 

@@ -19,6 +19,7 @@ enum {
 
 struct device_map {
     struct gs_hmap *devices; // canonical id -> struct device_holders
+    char ignored[128];       // the first resource that looks like a GPU and is not counted
 };
 
 struct device_replicas {
@@ -187,8 +188,11 @@ static void add_pod(struct device_map *m, const Podresources__PodResources *pod,
             continue;
         for (size_t i = 0; i < container->n_devices; i++) {
             const Podresources__ContainerDevices *d = container->devices[i];
-            if (!accepted(d->resource_name, extra, n_extra))
+            if (!accepted(d->resource_name, extra, n_extra)) {
+                if (!m->ignored[0] && strcasestr(d->resource_name, "gpu"))
+                    snprintf(m->ignored, sizeof(m->ignored), "%.100s", d->resource_name);
                 continue;
+            }
             for (size_t k = 0; k < d->n_device_ids; k++)
                 add_device(m, d->device_ids[k], pod, container);
         }
@@ -244,6 +248,11 @@ static void *find(struct gs_hmap *map, const struct gpu_device *d,
         found = gs_hmap_get_str(map, key);
     }
     return found;
+}
+
+const char *device_map_ignored(const struct device_map *m)
+{
+    return m->ignored;
 }
 
 const struct device_holders *device_map_find(const struct device_map *m, const struct gpu_device *d,

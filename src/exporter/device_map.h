@@ -34,6 +34,8 @@ struct gs_error *device_map_parse(struct gs_slice message, const char *const *ex
 void device_map_free(struct device_map *m);
 GS_DEFINE_CLEANUP(struct device_map *, device_map_free)
 size_t device_map_len(const struct device_map *m); // devices with a holder
+// A resource of a pod that looks like a GPU and is not counted; "" when there is none.
+const char *device_map_ignored(const struct device_map *m);
 
 // Who holds a GPU as such, or one of its MIG devices (instance not NULL). NULL: nobody.
 const struct device_holders *device_map_find(const struct device_map *m, const struct gpu_device *d,

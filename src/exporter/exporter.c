@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "exporter/missing.h"
 #include "exporter/render.h"
 #include "net/http_server.h"
 
@@ -22,7 +23,8 @@ struct exporter {
     struct sample *sample;           // NULL: none yet, or NVML fails as a whole
     char *problem;                   // why there is none; NULL: none
     bool opened, simulated, was_stuck;
-    size_t hung; // GPUs that do not answer, as told last
+    enum missing_reason missing; // as told last
+    size_t hung;                 // GPUs that do not answer, as told last
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
     struct gs_buf body;      // of /metrics; the first gpu_len bytes are of sample and map
@@ -69,6 +71,7 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
         .failures = e->failures,
         .now_ns = now,
         .attribution = e->attribution ? status : NULL,
+        .missing = e->missing,
     };
 }
 
@@ -177,6 +180,19 @@ static void poke_for_new_processes(struct exporter *e)
     e->processes_seen = seen;
 }
 
+// One line when the reason changes; the metric says it all the time.
+static void tell_missing(struct exporter *e)
+{
+    struct missing m = {0};
+    if (e->sample)
+        m = missing_find(e->sample, e->attribution, e->cfg.podresources_socket);
+    if (m.reason != e->missing && m.reason)
+        gs_warn("exporter", "pods cannot be named: %s", m.text);
+    else if (m.reason != e->missing)
+        gs_info("exporter", "pods can be named again");
+    e->missing = m.reason;
+}
+
 static void tell_hung(struct exporter *e, size_t hung)
 {
     if (hung > e->hung)
@@ -224,6 +240,7 @@ static void on_watch(uv_timer_t *t)
 {
     struct exporter *e = t->data;
     bool stuck = is_stuck(e, gs_mono_ns());
+    tell_missing(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
                "a driver call has not returned for %" PRId64

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "exporter/attribution.h"
 #include "exporter/counters.h"
+#include "exporter/missing.h"
 #include "exporter/sampler.h"
 
 // Pod facts of the API server. Strings are borrowed until the next call; false: not known.
@@ -47,6 +48,7 @@ struct render_self {
     uint64_t samples, failures;
     int64_t now_ns;                               // gs_mono_ns
     const struct attribution_status *attribution; // NULL: not asked for
+    enum missing_reason missing;
 };
 void render_self(const struct render_self *self, struct gs_buf *out);
 

@@ -160,6 +160,17 @@ static void render_podresources(const struct render_self *self, struct gs_buf *o
                (double)(self->now_ns - a->last_ok_ns) / (double)GS_NS_PER_SEC);
 }
 
+static void render_missing(const struct render_self *self, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_pods_missing";
+    family(out, name, METRICS_GAUGE,
+           "1 for the reason why pods cannot be named, 0 for the others.");
+    for (enum missing_reason r = MISSING_NOTHING + 1; r < MISSING_COUNT; r++) {
+        struct metrics_label l = label("reason", missing_name(r));
+        metrics_write_sample(out, name, &l, 1, self->missing == r);
+    }
+}
+
 void render_self(const struct render_self *self, struct gs_buf *out)
 {
     render_build(self, out);
@@ -176,6 +187,7 @@ void render_self(const struct render_self *self, struct gs_buf *out)
     }
     if (self->attribution)
         render_podresources(self, out);
+    render_missing(self, out);
 }
 
 // --- page ---

@@ -397,6 +397,117 @@ static void hanging_driver_stops_nothing_else(void **state)
     assert_int_equal(wait_exporter(f), 0);
 }
 
+static void why_pods_are_missing(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row wrong[] = {{"default", "web-1", "main", "example.com/gpu", f->uuid[0]}};
+    pack_list(wrong, 1, &f->list);
+    start_exporter(f);
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "resource_name_unknown", "") == 1);
+    assert_non_null(read_log(f, "pods cannot be named: pods have the resource example.com/gpu"));
+    give(f, "web-1", "GPU-00000000-0000-0000-0000-000000000000", NULL, NULL);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "id_mismatch", "") == 1);
+    give(f, "web-1", f->uuid[0], NULL, NULL);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "id_mismatch", "") == 0);
+    assert_true(value_of(f, "gpuscale_exporter_pods_missing", "resource_name_unknown", "") == 0);
+    grpc_server_free(f->kubelet);
+    f->kubelet = NULL;
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "socket_not_mounted", "") == 1);
+    start_kubelet(f); // a kubelet that was restarted
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "socket_not_mounted", "") == 0);
+}
+
+static void one_hanging_gpu_leaves_the_others(void **state)
+{
+    struct fixture *f = *state;
+    start_exporter(f);
+    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 600000, 0));
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_gpu_hung", f->uuid[1], "") == 1);
+    assert_true(value_of(f, "gpuscale_exporter_gpu_hung", f->uuid[0], "") == 0);
+    assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
+    assert_true(__builtin_isnan(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "")));
+    double before = value_of(f, "gpuscale_exporter_samples_total", "", "");
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_samples_total", "", "") > before + 3);
+    assert_int_equal(get(f, "/health"), 200);
+    assert_string_equal(f->body.data, "OK, but 1 of 2 GPUs do not answer");
+    sim_clear_faults(f->sim);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
+}
+
+// The argument lists and variables of manifests for dcgm-exporter in the wild start it unchanged.
+static void manifests_start_unchanged(void **state)
+{
+    struct fixture *f = *state;
+    setenv("DCGM_EXPORTER_LISTEN", "127.0.0.1:0", 1);
+    setenv("DCGM_EXPORTER_KUBERNETES", "true", 1);
+    setenv("DCGM_POD_RESOURCES_KUBELET_SOCKET", f->socket, 1);
+    const char *args[] = {"-c",
+                          "10000",
+                          "-f",
+                          "/etc/dcgm-exporter/1.x-compatibility-metrics.csv",
+                          "--kubernetes-gpu-id-type",
+                          "device-name",
+                          "--simulate",
+                          "2xTesla-T4",
+                          NULL};
+    spawn(f, args);
+    const char *url = read_log(f, "/metrics\n");
+    unsetenv("DCGM_EXPORTER_LISTEN");
+    unsetenv("DCGM_EXPORTER_KUBERNETES");
+    unsetenv("DCGM_POD_RESOURCES_KUBELET_SOCKET");
+    if (!url)
+        fail_msg("no address in the log: %s", f->log.data ? f->log.data : "");
+    url = strstr(f->log.data, "http://");
+    snprintf(f->base_url, sizeof(f->base_url), "%.*s", (int)strcspn(url + 7, "/") + 7, url);
+    struct http_client_config cfg = {.base_url = f->base_url};
+    assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
+    WAIT_FOR(f, "/metrics", f->status == 200);
+    assert_non_null(strstr(f->body.data, "# TYPE dcgm_gpu_utilization gauge\n"));
+    assert_non_null(strstr(f->body.data, "dcgm_fb_used{gpu=\"0\",UUID=\""));
+    assert_null(strstr(f->body.data, "DCGM_FI_DEV_"));
+}
+
+static void every_flag_of_the_peer(void **state)
+{
+    struct fixture *f = *state;
+    const char *args[] = {"--simulate",
+                          "2xTesla-T4",
+                          "-a",
+                          "127.0.0.1:0",
+                          "-o",
+                          "-p",
+                          "f",
+                          "-s",
+                          "f",
+                          "-r",
+                          "localhost:5555",
+                          "-d",
+                          "g:0",
+                          "-n",
+                          "-x",
+                          "60000",
+                          "--rbmn",
+                          "--fake-gpus",
+                          "--enable-dcgm-log",
+                          "--disable-startup-validate",
+                          NULL};
+    spawn(f, args);
+    if (!read_log(f, "first sample"))
+        fail_msg("the log: %s", f->log.data ? f->log.data : "");
+    assert_non_null(strstr(f->log.data, "--fake-gpus is accepted without effect"));
+    assert_non_null(strstr(f->log.data, "--remote-hostengine-info is accepted without effect"));
+    kill(f->exporter, SIGTERM);
+    assert_int_equal(wait_exporter(f), 0);
+    const char *unknown[] = {"--collecters", "x", NULL};
+    spawn(f, unknown);
+    assert_int_equal(wait_exporter(f), 2);
+    assert_non_null(read_log(f, "collectors")); // what was meant
+}
+
 static void lost_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
@@ -525,6 +636,10 @@ int main(int argc, char **argv)
         TEST(load_is_seen_on_the_gpu_and_on_the_pod),
         TEST(pods_share_a_gpu),
         TEST(hanging_driver_stops_nothing_else),
+        TEST(why_pods_are_missing),
+        TEST(one_hanging_gpu_leaves_the_others),
+        TEST(manifests_start_unchanged),
+        TEST(every_flag_of_the_peer),
         TEST(lost_gpu_leaves_the_others),
         TEST(xid_and_failing_call),
         TEST(kubelet_goes_and_comes_back),

@@ -31,9 +31,8 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
         r->fn->sliding && ev->steps.n > 1 && r->range_ms / SLIDE_FROM >= ev->steps.step_ms;
     *ret_any = false;
     w.args = args;
-    if (sliding)
-        promql_slider_begin(&r->slider, s->v, s->n);
-    for (size_t i = 0; i < ev->steps.n; i++) {
+    struct gs_error *err = sliding ? promql_slider_begin(&r->slider, ev, s->v, s->n) : NULL;
+    for (size_t i = 0; i < ev->steps.n && !err; i++) {
         w.eval_ms = promql_step_time(&ev->steps, i);
         w.end_ms = promql_shifted(ev, r->shift, w.eval_ms);
         w.start_ms = w.end_ms - r->range_ms;
@@ -48,16 +47,14 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
         w.n = until - from;
         for (size_t a = 0; a < r->n_args; a++)
             args[a] = r->args[a][i];
-        struct gs_error *err = promql_eval_work(ev, sliding ? 1 : w.n);
-        if (err)
-            return err;
         double value;
-        if (!(sliding ? r->fn->sliding(&r->slider, &w, &value) : r->fn->rollup(&w, &value)))
+        err = promql_eval_work(ev, sliding ? 1 : w.n);
+        if (err || !(sliding ? r->fn->sliding(&r->slider, &w, &value) : r->fn->rollup(&w, &value)))
             continue;
         v[i] = value;
         *ret_any = true;
     }
-    return NULL;
+    return err;
 }
 
 struct gs_slice promql_window_metric(const struct promql_window *w)
@@ -234,8 +231,5 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
     r.arg_start = first_is_range && !selector ? 0 : first->start;
     r.shift = selector ? &range->u.selector.shift : &range->u.subquery.shift;
     r.range_ms = selector ? range->u.selector.range_ms : range->u.subquery.range_ms;
-    struct gs_error *err =
-        selector ? over_selector(ev, &r, range, ret) : over_subquery(ev, &r, range, ret);
-    promql_slider_finish(&r.slider);
-    return err;
+    return selector ? over_selector(ev, &r, range, ret) : over_subquery(ev, &r, range, ret);
 }

@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/slider.h"
 
-#include "base/mem.h"
-
 #include <math.h>
 
-void promql_slider_begin(struct promql_slider *s, const double *v, size_t n)
+struct gs_error *promql_slider_begin(struct promql_slider *s, struct promql_eval *ev,
+                                     const double *v, size_t n)
 {
+    struct gs_error *err = NULL;
     if (n > s->cap) {
-        s->cap = n * 2;
-        s->sums = gs_realloc_array(s->sums, s->cap, sizeof(*s->sums));
-        s->errors = gs_realloc_array(s->errors, s->cap, sizeof(*s->errors));
-        s->places = gs_realloc_array(s->places, s->cap, sizeof(*s->places));
+        s->cap = n > s->cap * 2 ? n : s->cap * 2;
+        err = promql_eval_alloc(ev, s->cap, sizeof(*s->sums), &s->sums);
+        if (!err)
+            err = promql_eval_alloc(ev, s->cap, sizeof(*s->errors), &s->errors);
+        if (!err)
+            err = promql_eval_alloc(ev, s->cap, sizeof(*s->places), &s->places);
     }
     s->v = v;
     s->from = s->until = s->border = s->n_wild = s->head = s->tail = 0;
     s->sum = s->error = 0;
-}
-
-void promql_slider_finish(struct promql_slider *s)
-{
-    free(s->sums);
-    free(s->errors);
-    free(s->places);
-    *s = (struct promql_slider){0};
+    return err;
 }
 
 struct span {

@@ -22,9 +22,9 @@ struct promql_slider {
     size_t head, tail;
 };
 
-// Of another series of n samples.
-void promql_slider_begin(struct promql_slider *s, const double *v, size_t n);
-void promql_slider_finish(struct promql_slider *s);
+// Of another series of n samples. Its memory is the query's.
+struct gs_error *promql_slider_begin(struct promql_slider *s, struct promql_eval *ev,
+                                     const double *v, size_t n);
 
 typedef bool promql_sliding_fn(struct promql_slider *s, const struct promql_window *w, double *ret);
 promql_sliding_fn slide_sum, slide_avg, slide_min, slide_max, slide_rate, slide_increase,

@@ -351,13 +351,13 @@ static bool moves_with_steps(const char *query)
     return false;
 }
 
-// Last digits that the rest of the query makes the first: remainders of means, and deviations of
-// large numbers, whose order Prometheus leaves open.
+// Last digits that the rest of the query makes the first, or a label: of means and their
+// remainders, and of deviations of large numbers, whose order Prometheus leaves open.
 static bool magnifies(const char *query)
 {
     bool deviation = strstr(query, "stddev") || strstr(query, "stdvar");
-    return (strstr(query, " % ") && strstr(query, "_over_time")) ||
-           (strstr(query, "time()") && deviation);
+    bool shows = strstr(query, " % ") || strstr(query, "count_values");
+    return (shows && strstr(query, "_over_time")) || (strstr(query, "time()") && deviation);
 }
 
 static int random_queries(struct context *c, uint64_t seed, int n, bool three)

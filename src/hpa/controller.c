@@ -13,6 +13,9 @@
 // A difference between wall clock and elapsed time that means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
+#define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
+#define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
+
 struct hpa_controller {
     struct hpa_run_env env;
     struct hpa_controller_config cfg;
@@ -61,10 +64,20 @@ static void timer_fired(uv_timer_t *t)
     item_pass(GS_CONTAINER_OF(t, struct item, timer));
 }
 
+// The object's own period, when it asks for a usable one.
+static int64_t period_ms(const struct item *i)
+{
+    const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
+    int64_t ns = 0;
+    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
+    bool usable = text && !err && ns >= MIN_OWN_PERIOD_NS && ns <= MAX_OWN_PERIOD_NS;
+    return usable ? ns / GS_NS_PER_MS : i->controller->cfg.sync_period_ms;
+}
+
 // Late passes do not shift the ones after them, and missed ones are not made up for.
 static void schedule_next(struct item *i)
 {
-    int64_t period_ns = i->controller->cfg.sync_period_ms * GS_NS_PER_MS, now_ns = gs_mono_ns();
+    int64_t period_ns = period_ms(i) * GS_NS_PER_MS, now_ns = gs_mono_ns();
     i->due_ns += period_ns;
     if (i->due_ns <= now_ns)
         i->due_ns += (now_ns - i->due_ns) / period_ns * period_ns + period_ns;

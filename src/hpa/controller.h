@@ -8,6 +8,9 @@
 
 struct hpa_controller;
 
+// On an object: how often it is looked at ("5s"), from 1 s to 1 h, in place of the sync period.
+#define HPA_SYNC_PERIOD_ANNOTATION "gpuscale.io/sync-period"
+
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
     struct hpa_config decide;

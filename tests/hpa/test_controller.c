@@ -461,6 +461,33 @@ static void hpa_of_v2beta1(void **state)
     wait_replicas(b, 4);
 }
 
+// An object that asks for a pass an hour gets its first one only, another with a period that is too
+// short the common one of 20 ms.
+static void an_object_with_its_own_period(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    json_t *slow = hpa_object("slow", GPU_SPEC), *wrong = hpa_object("wrong", GPU_SPEC);
+    gs_json_set(slow, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1h"), "metadata",
+                "annotations", NULL);
+    gs_json_set(wrong, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1ms"), "metadata",
+                "annotations", NULL);
+    fake_put(&b->api, b->api.hpas, slow);
+    fake_put(&b->api, b->api.hpas, wrong);
+    start(b);
+    b->want = 12;
+    assert_true(fake_wait(&b->api, passes_reached, b));
+    fake_delete(&b->api, b->api.hpas, "shop/wrong");
+    const int64_t soon = gs_mono_ns() + 100 * GS_NS_PER_MS;
+    while (gs_mono_ns() < soon)
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    int passes = b->passes;
+    const int64_t later = gs_mono_ns() + 200 * GS_NS_PER_MS;
+    while (gs_mono_ns() < later)
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    assert_int_equal(b->passes, passes);
+}
+
 static void two_hpas_for_the_same_pods(void **state)
 {
     struct bench *b = *state;
@@ -555,6 +582,7 @@ int main(void)
         WITH_BENCH(manual_change_is_corrected_and_followed),
         WITH_BENCH(spec_change_is_followed_at_once),
         WITH_BENCH(hpa_of_v2beta1),
+        WITH_BENCH(an_object_with_its_own_period),
         WITH_BENCH(two_hpas_for_the_same_pods),
         WITH_BENCH(several_sources),
     };

@@ -1,0 +1,103 @@
+# The adapter as an aggregated API server, and the cluster's own HPA controller scaling the ack guide's
+# Deployment by it, 1 to 5 and back. A script stands for the GPUs: it shares a load among the pods that
+# run, under the names and labels of the guide's exporter.
+guides=$source/../shared/walkthroughs
+[ -d "$guides" ] || { say "skipped: the guides' files are not beside the project"; return 0; }
+
+mkdir "$dir/feed"
+echo 20 >"$dir/load"
+: >"$dir/feed/metrics"
+feed() {
+    while :; do
+        kubectl get pods -l app=bert-intent-detection -o json 2>/dev/null | jq -r --argjson load "$(cat "$dir/load")" '
+            [.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods
+            | $pods[] | "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"GPU-\(.metadata.uid)\",NodeName=\"\(.spec.nodeName)\",NamespaceName=\"\(.metadata.namespace)\",PodName=\"\(.metadata.name)\"} \([$load / ($pods | length), 100] | min)"' >"$dir/feed/next" || continue
+        mv "$dir/feed/next" "$dir/feed/metrics"
+        sleep 1
+    done
+}
+feed_port=$(free_port) metrics_port=$(free_port) adapter_port=$(free_port)
+start feeder python3 -m http.server --bind 127.0.0.1 --directory "$dir/feed" "$feed_port"
+feed >"$dir/feed.log" 2>&1 &
+pids="$! $pids"
+cat >"$dir/metrics.yml" <<EOF
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+scrape_configs:
+- {job_name: gpu, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ['127.0.0.1:$feed_port']}]}
+EOF
+start metrics "$gpuscale" engine --config.file="$dir/metrics.yml" --web.listen-address="127.0.0.1:$metrics_port"
+
+# Rights as a manifest would give them.
+kubectl create namespace monitoring >/dev/null
+kubeconfig adapter "/CN=gpuscale-adapter"
+kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
+kubectl create clusterrolebinding gpuscale-adapter --clusterrole=gpuscale-adapter --user=gpuscale-adapter >/dev/null
+kubectl create clusterrolebinding gpuscale-adapter-auth --clusterrole=system:auth-delegator --user=gpuscale-adapter >/dev/null
+kubectl -n kube-system create rolebinding gpuscale-adapter-auth --role=extension-apiserver-authentication-reader --user=gpuscale-adapter >/dev/null
+cert adapter-serving ca "/CN=gpuscale-adapter" "DNS:gpuscale-adapter.monitoring.svc,DNS:localhost"
+start adapter "$gpuscale" adapter --config="$guides/ack/adapter-rules.yaml" --prometheus-url="http://127.0.0.1:$metrics_port" \
+    --metrics-relist-interval=2s --secure-port="$adapter_port" --bind-address=127.0.0.1 \
+    --lister-kubeconfig="$dir/adapter.kubeconfig" --authentication-kubeconfig="$dir/adapter.kubeconfig" \
+    --authorization-kubeconfig="$dir/adapter.kubeconfig" --tls-cert-file="$dir/adapter-serving.crt" \
+    --tls-private-key-file="$dir/adapter-serving.key" --v=6
+kubectl apply -f - >/dev/null <<EOF
+apiVersion: v1
+kind: Service
+metadata: {name: gpuscale-adapter, namespace: monitoring}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: $adapter_port}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.custom.metrics.k8s.io}
+spec:
+  group: custom.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: $(base64 -w0 <"$dir/ca.crt")
+  service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
+EOF
+wait_for 60 "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
+ok "the APIService is Available, its TLS verified"
+
+kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
+kubectl rollout status deployment/bert-intent-detection --timeout=60s >/dev/null || fail "the guide's Deployment does not roll out"
+api=/apis/custom.metrics.k8s.io/v1beta1
+listed() { kubectl get --raw "$api" | jq -e '.resources[] | select(.name == "pods/DCGM_CUSTOM_PROCESS_SM_UTIL")'; }
+wait_for 60 "the guide's metric is listed" listed
+values() { kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL"; }
+reads_20() { values | jq -e '.items | length == 1 and .[0].value == "20"'; }
+wait_for 30 "kubectl get --raw reads the pod's 20 %" reads_20
+# The same for an ordinary user: the adapter asks the cluster whether he may.
+kubeconfig nobody "/CN=nobody"
+if KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL" >/dev/null 2>"$dir/denied"; then
+    fail "who has no right reads metrics"
+fi
+grep -q 'forbidden' "$dir/denied" || fail "a denied request says: $(cat "$dir/denied")"
+curl -sk "https://127.0.0.1:$adapter_port$api" | jq -e '.code == 403' >/dev/null || fail "an anonymous request past the front proxy is not refused"
+ok "the guide's kubectl get --raw; others are refused"
+
+kubectl apply -f "$guides/ack/hpa-v2.yaml" >/dev/null || fail "the guide's HPA is refused"
+start shadow "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace=default -o json --web.listen-address= \
+    --horizontal-pod-autoscaler-sync-period=2s --horizontal-pod-autoscaler-downscale-stabilization=20s
+replicas() { kubectl get deployment bert-intent-detection -o jsonpath='{.spec.replicas}'; }
+has_replicas() { [ "$(replicas)" = "$1" ]; }
+active() { [ "$(kubectl get hpa gpu-hpa -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason')" = ValidMetricFound ]; }
+wait_for 60 "the cluster's controller finds the metric" active
+has_replicas 1 || fail "it scales at its target: $(replicas)"
+echo 90 >"$dir/load"
+wait_for 60 "5 replicas at a load of 90 % over a target of 20 %" has_replicas 5
+settled() { kubectl get hpa gpu-hpa -o json | jq -e '.status | .currentReplicas == 5 and .desiredReplicas == 5 and (.currentMetrics[0].pods.current.averageValue == "18")'; }
+wait_for 30 "five pods at 18 %" settled
+shadow_says() { [ "$(grep '^{' "$dir/shadow.log" | tail -n 1 | jq -r .desired)" = "$1" ]; }
+wait_for 15 "the shadow agrees on 5" shadow_says 5
+echo 5 >"$dir/load"
+wait_for 90 "back to 1 replica" has_replicas 1
+wait_for 15 "the shadow agrees on 1" shadow_says 1
+ok "the cluster's controller scales the ack guide's Deployment 1 to 5 to 1 by the adapter; ours in its shadow agrees"
+
+# Rights removed: the answer says so.
+kubectl delete clusterrole gpuscale-adapter >/dev/null
+denied_list() { ! kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dbert-intent-detection" >/dev/null 2>"$dir/denied" && grep -qi 'list' "$dir/denied"; }
+wait_for 30 "without the right to list pods a request fails with the reason: $(cat "$dir/denied")" denied_list
+ok "without the right to list pods: $(tail -n 1 "$dir/denied")"

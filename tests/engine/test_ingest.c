@@ -165,6 +165,29 @@ static void test_failures_end_all(void **state)
     stop(&w);
 }
 
+static void test_fallback_protocol(void **state)
+{
+    struct engine_scrape_config cfg = plain;
+    cfg.fallback = ENGINE_FALLBACK_TEXT;
+    struct world w = start(&cfg);
+    open_target(&w);
+    assert_ok(scrape_ingest_text(w.in, GS_SLICE("a 1\n"), "application/octet-stream", 1000, 0.25));
+    expect(&w, 1000, "__name__=a," T " 1\n");
+    // OpenMetrics where the answer says so.
+    assert_ok(scrape_ingest_text(w.in, GS_SLICE("a 2\n# EOF\n"),
+                                 "application/openmetrics-text; version=1.0.0", 2000, 0.25));
+    expect(&w, 2000, "__name__=a," T " 2\n");
+    stop(&w);
+    cfg.fallback = ENGINE_FALLBACK_OPENMETRICS;
+    w = start(&cfg);
+    open_target(&w);
+    assert_error(
+        scrape_ingest_text(w.in, GS_SLICE("a 1\n"), "application/octet-stream", 1000, 0.25),
+        GS_EINVAL, "EOF");
+    stop(&w);
+    (void)state;
+}
+
 static void test_conflicting_labels(void **state)
 {
     struct world w = start(&plain);
@@ -391,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_series_come_and_go),
         cmocka_unit_test(test_failures_end_all),
+        cmocka_unit_test(test_fallback_protocol),
         cmocka_unit_test(test_conflicting_labels),
         cmocka_unit_test(test_own_timestamps),
         cmocka_unit_test(test_duplicates_are_counted),

@@ -87,11 +87,19 @@ struct engine_file_sd {
     int64_t refresh_ms;
 };
 
+// How to read a scrape's answer whose Content-Type is no exposition format.
+enum engine_fallback {
+    ENGINE_FALLBACK_NONE, // not at all: the target is down
+    ENGINE_FALLBACK_TEXT,
+    ENGINE_FALLBACK_OPENMETRICS,
+};
+
 struct engine_scrape_config {
     const char *job_name;
     int64_t interval_ms, timeout_ms;
     const char *metrics_path, *scheme;
     bool honor_labels, honor_timestamps, enable_compression;
+    enum engine_fallback fallback;
     const struct metrics_label *params; // repeated names: several values
     size_t n_params;
     struct engine_http http;

@@ -449,10 +449,24 @@ static void keep_lines(struct pass *p)
     in->counts.known = in->lines.n;
 }
 
+static struct gs_error *format_of(const struct engine_scrape_config *cfg, const char *content_type,
+                                  enum metrics_format *ret)
+{
+    struct gs_error *err = metrics_format_of(content_type, ret);
+    if (!err)
+        return NULL;
+    if (cfg->fallback == ENGINE_FALLBACK_NONE)
+        return gs_error_wrap(err, "unsupported Content-Type, and no fallback_scrape_protocol for "
+                                  "the target");
+    gs_error_free(err);
+    *ret = cfg->fallback == ENGINE_FALLBACK_TEXT ? METRICS_TEXT : METRICS_OPENMETRICS;
+    return NULL;
+}
+
 static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char *content_type)
 {
     enum metrics_format format;
-    struct gs_error *err = metrics_format_of(content_type, &format);
+    struct gs_error *err = format_of(p->in->cfg, content_type, &format);
     if (err || !body.len)
         return err;
     if (tsdb_group_epoch(p->in->group) != p->in->epoch)

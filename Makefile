@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test asan test-asan lint layers fmt fmt-check bench fuzz install clean
+.PHONY: help build run test asan test-asan e2e lint layers fmt fmt-check bench fuzz install clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -39,6 +39,10 @@ test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitiz
 	@$(MAKE) --no-print-directory $(ASAN)/build.ninja
 	@ninja -C $(ASAN)
 	@tools/run-tests $(ASAN)
+
+e2e: build ## Test against a real Kubernetes control plane (built once, from Go modules, in about 12 minutes)
+	@tools/install-deps e2e
+	@tests/e2e/run.sh
 
 layers: ## Check that no room includes a room that it may not
 	@tools/check-layers

@@ -10,8 +10,9 @@
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
 static const struct gs_verb *const verbs[] = {
-    &verb_adapter, &verb_check, &verb_engine, &verb_explain, &verb_exporter, &verb_hpa, &verb_query,
-    &verb_replay,  &verb_sim,   &verb_test,   &verb_up,      &verb_version,  NULL,
+    &verb_adapter,  &verb_check, &verb_convert, &verb_engine, &verb_explain,
+    &verb_exporter, &verb_hpa,   &verb_query,   &verb_replay, &verb_sim,
+    &verb_test,     &verb_up,    &verb_version, NULL,
 };
 
 static int fail(struct gs_error *err)

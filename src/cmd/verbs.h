@@ -6,6 +6,7 @@
 
 extern const struct gs_verb verb_adapter;
 extern const struct gs_verb verb_check;
+extern const struct gs_verb verb_convert;
 extern const struct gs_verb verb_engine;
 extern const struct gs_verb verb_explain;
 extern const struct gs_verb verb_exporter;

@@ -101,3 +101,43 @@ kubectl delete clusterrole gpuscale-adapter >/dev/null
 denied_list() { ! kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dbert-intent-detection" >/dev/null 2>"$dir/denied" && grep -qi 'list' "$dir/denied"; }
 wait_for 30 "without the right to list pods a request fails with the reason: $(cat "$dir/denied")" denied_list
 ok "without the right to list pods: $(tail -n 1 "$dir/denied")"
+kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
+
+# The eks guide: Helm values as rules, an Object metric of a Service, autoscalers of a retired version.
+stop adapter
+cat >"$dir/feed-eks.jq" <<'EOF'
+[.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods
+| $pods[] | "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-\(.metadata.uid)\",exported_namespace=\"default\",exported_container=\"vision-api\",exported_pod=\"\(.metadata.name)\"} \([$load / ($pods | length), 100] | min)"
+EOF
+echo 40 >"$dir/load"
+(while :; do
+    kubectl get pods -l app=vision-api -o json 2>/dev/null | jq -r --argjson load "$(cat "$dir/load")" -f "$dir/feed-eks.jq" >"$dir/feed/next-eks" && mv "$dir/feed/next-eks" "$dir/feed/eks"
+    sleep 1
+done) >"$dir/feed-eks.log" 2>&1 &
+pids="$! $pids"
+kubectl delete -f "$guides/ack/hpa-v2.yaml" -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
+cat >"$dir/metrics.yml" <<EOF
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+scrape_configs:
+- {job_name: gpu, metrics_path: /eks, honor_labels: true, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ['127.0.0.1:$feed_port']}]}
+EOF
+kill -HUP "$pid_metrics"
+start adapter "$gpuscale" adapter --config="$guides/eks/prometheus-adapter-values.yaml" --prometheus-url="http://127.0.0.1:$metrics_port" \
+    --metrics-relist-interval=2s --secure-port="$adapter_port" --bind-address=127.0.0.1 \
+    --lister-kubeconfig="$dir/adapter.kubeconfig" --authentication-kubeconfig="$dir/adapter.kubeconfig" \
+    --authorization-kubeconfig="$dir/adapter.kubeconfig" --tls-cert-file="$dir/adapter-serving.crt" \
+    --tls-private-key-file="$dir/adapter-serving.key"
+kubectl apply -f "$guides/eks/vision-api.yaml" >/dev/null 2>"$dir/refused" && fail "today's API server takes v2beta2"
+grep -q 'autoscaling/v2beta2' "$dir/refused" || fail "the guide's file is refused for another reason: $(cat "$dir/refused")"
+"$gpuscale" convert -f "$guides/eks/vision-api.yaml" | kubectl apply -f - >/dev/null || fail "the converted file is refused"
+vision() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" = "$1" ]; }
+service_value() { kubectl get --raw "$api/namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG" | jq -e '.items[0].value == "20"'; }
+wait_for 90 "the Service's average is 20" service_value
+vision 2 || fail "the eks guide's Deployment scales at its target"
+echo 400 >"$dir/load" # 100 % each until there are twenty
+more() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" -gt 5 ]; }
+wait_for 120 "more replicas under load" more
+echo 8 >"$dir/load"
+wait_for 180 "back to 2 replicas" vision 2
+ok "the eks guide: Helm values, gpuscale convert, an Object metric of a Service; 2 to more than 5 to 2"
+

@@ -11,4 +11,4 @@ ok "control plane and a node with 8 GPUs"
 
 . "$source/tests/e2e/engine.sh"
 [ ! -f "$source/tests/e2e/adapter.sh" ] || . "$source/tests/e2e/adapter.sh"
-say "$passed passed, 0 failed"
+echo "$passed passed, 0 failed"

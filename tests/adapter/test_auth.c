@@ -37,6 +37,10 @@ static json_t *config_map(void)
         "[\"X-Remote-Extra-\"]", "requestheader-allowed-names", "[\"front-proxy\"]");
 }
 
+static void on_watch_closed(void *arg)
+{
+}
+
 static void cluster(void *arg, struct http_exchange *x)
 {
     struct fixture *f = arg;
@@ -68,6 +72,7 @@ static void cluster(void *arg, struct http_exchange *x)
         }
         reply = config_map();
     } else if (http_query(x, "watch")) {
+        (void)http_reply_stream(x, 200, "application/json", on_watch_closed, NULL);
         return; // nothing ever happens
     } else {
         reply = json_pack("{s:s, s:{s:s}, s:[o]}", "kind", "ConfigMapList", "metadata",

@@ -57,6 +57,7 @@ struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **
         .cert_pem = k.client_cert_pem,
         .key_pem = k.client_key_pem,
         .bearer_token = k.token,
+        .bearer_token_file = k.token_file,
         .insecure = k.insecure != 0,
         .user_agent = "gpuscale-exporter/" GPUSCALE_VERSION,
     };

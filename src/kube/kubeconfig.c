@@ -26,6 +26,7 @@ void kube_config_finish(struct kube_config *c)
     free(c->ca_pem);
     free(c->client_cert_pem);
     free(c->ns);
+    free(c->token_file);
     wipe(&c->client_key_pem);
     wipe(&c->token);
     *c = (struct kube_config){0};
@@ -83,14 +84,17 @@ static const json_t *find_entry(const struct sources *s, const char *list, const
 }
 
 // A file named in a kubeconfig is relative to the kubeconfig.
-static struct gs_error *read_beside(const char *config_path, const char *path, char **ret)
+static char *beside(const char *config_path, const char *path)
 {
-    GS_AUTO_FREE char *full = NULL;
     const char *slash = strrchr(config_path, '/');
     if (path[0] == '/' || !slash)
-        full = gs_strdup(path);
-    else
-        full = gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
+        return gs_strdup(path);
+    return gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
+}
+
+static struct gs_error *read_beside(const char *config_path, const char *path, char **ret)
+{
+    GS_AUTO_FREE char *full = beside(config_path, path);
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(full, FILE_LIMIT, &text);
     if (err)
@@ -159,6 +163,7 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
         if (err)
             return gs_error_wrap(err, "%s: tokenFile", path);
         c->token[strcspn(c->token, "\r\n")] = '\0';
+        c->token_file = beside(path, token_file);
     }
     return NULL;
 }
@@ -208,6 +213,7 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
     if (err)
         return gs_error_wrap(err, "the pod's service account");
     c->token[strcspn(c->token, "\r\n")] = '\0';
+    c->token_file = gs_strdup(SERVICE_ACCOUNT "/token");
     gs_error_free(read_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // default then
     if (!c->ns)
         c->ns = gs_strdup("default");

@@ -2,6 +2,8 @@
 // HTTP over libcurl's multi socket interface on the event loop. Inside libcurl's callbacks bytes
 // are only collected; callers hear of them after libcurl has returned, so that they may cancel,
 // send and free as they like.
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "net/curl_spares.h"
 #include "net/http_client_ops.h"
@@ -27,6 +29,9 @@ struct pem_file {
     char path[40];
 };
 
+#define TOKEN_AGE_NS (60 * GS_NS_PER_SEC)
+#define MAX_TOKEN    ((size_t)64 * 1024)
+
 struct curl_client {
     struct http_client base;
     uv_loop_t *loop;
@@ -34,6 +39,8 @@ struct curl_client {
     struct curl_spares spares;
     char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
     struct pem_file ca, cert, key;
+    char *token_file;
+    int64_t token_read_ns;
     bool insecure, follow_redirects;
     long connect_timeout_ms;
     uv_timer_t timer;      // libcurl's next timeout
@@ -345,6 +352,24 @@ static struct gs_error *add_header(struct curl_op *op, const char *name, const c
     return NULL;
 }
 
+// Tokens of service accounts end after an hour; the kubelet writes new ones. One that cannot be
+// read leaves the last one in use.
+static void refresh_token(struct curl_client *c)
+{
+    int64_t now = gs_mono_ns();
+    if (!c->token_file || (c->token_read_ns && now - c->token_read_ns < TOKEN_AGE_NS))
+        return;
+    c->token_read_ns = now;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(c->token_file, MAX_TOKEN, &text);
+    struct gs_slice token = gs_slice_trim(gs_buf_slice(&text));
+    if (!err && token.len) {
+        free(c->authorization);
+        c->authorization = gs_format("Bearer " GS_SLICE_FMT, GS_SLICE_ARG(token));
+    }
+    gs_error_free(err);
+}
+
 static struct gs_error *add_headers(struct curl_op *op, const struct http_call *call)
 {
     struct curl_client *c = client_of(op);
@@ -355,6 +380,7 @@ static struct gs_error *add_headers(struct curl_op *op, const struct http_call *
         err = add_header(op, "Content-Type", call->content_type);
     else if (!err)
         op->headers = curl->slist_append(op->headers, "Content-Type:");
+    refresh_token(c);
     if (!err && c->authorization)
         err = add_header(op, "Authorization", c->authorization);
     // No round trip before a body: our peers read bodies at once.
@@ -528,7 +554,7 @@ static void free_client(struct curl_client *c)
         if (files[i]->fd >= 0)
             close(files[i]->fd);
     char *strings[] = {c->base_url,    c->unix_socket, c->authorization, c->user_agent,
-                       c->server_name, c->proxy,       c->no_proxy};
+                       c->server_name, c->proxy,       c->no_proxy,      c->token_file};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
     free(c);
@@ -602,6 +628,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->base_url = gs_strdup(cfg->base_url);
     c->unix_socket = gs_strdup(cfg->unix_socket);
     c->authorization = cfg->bearer_token ? gs_format("Bearer %s", cfg->bearer_token) : NULL;
+    c->token_file = gs_strdup(cfg->bearer_token_file);
     c->user_agent = gs_strdup(cfg->user_agent);
     c->server_name = gs_strdup(cfg->server_name);
     c->proxy = gs_strdup(cfg->proxy);

@@ -8,6 +8,9 @@
 #include "net/tls.h"
 #include "unit.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 static struct tls_pair server_ca, proxy_ca, user_ca, foreign_ca;
 
 struct fixture {
@@ -22,6 +25,7 @@ struct fixture {
     struct gs_error *ready_error;
     int map_status;
     const struct tls_pair *trust; // of clients; NULL: server_ca
+    const char *token_file;       // of clients; NULL: none
 };
 
 // --- the cluster ---
@@ -187,7 +191,9 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
     const struct http_client_config cfg = {.base_url = url,
                                            .ca_pem = (f->trust ? f->trust : &server_ca)->cert_pem,
                                            .cert_pem = leaf.cert_pem,
-                                           .key_pem = leaf.key_pem};
+                                           .key_pem = leaf.key_pem,
+                                           .bearer_token = f->token_file ? "stale" : NULL,
+                                           .bearer_token_file = f->token_file};
     struct http_client *c = NULL;
     assert_ok(http_client_new_curl(&f->loop, &cfg, &c));
     static const struct http_callbacks callbacks = {.on_done = on_done};
@@ -290,6 +296,22 @@ static void test_no_config_map(void **state)
     stop(&f);
 }
 
+// A client's token file is what counts, also when the first token is another.
+static void test_token_file(void **state)
+{
+    struct fixture f = {0};
+    char path[] = "/tmp/gpuscale-token-XXXXXX";
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "good\n", 5), 5);
+    close(fd);
+    start(&f);
+    f.token_file = path;
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, NULL, NULL), 200);
+    unlink(path);
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, NULL, NULL), 401); // the first one
+    stop(&f);
+}
+
 // A new serving certificate is shown to new connections; a wrong one changes nothing.
 static void test_serving_certificate(void **state)
 {
@@ -334,9 +356,9 @@ static int drop_cas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_front_proxy),   cmocka_unit_test(test_certificates_and_tokens),
-        cmocka_unit_test(test_open_paths),    cmocka_unit_test(test_serving_certificate),
-        cmocka_unit_test(test_no_config_map),
+        cmocka_unit_test(test_front_proxy),         cmocka_unit_test(test_certificates_and_tokens),
+        cmocka_unit_test(test_open_paths),          cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_serving_certificate), cmocka_unit_test(test_no_config_map),
     };
     return cmocka_run_group_tests(tests, make_cas, drop_cas);
 }

@@ -246,6 +246,7 @@ static struct gs_error *connect_cluster(struct run *r, const char *path, const c
                                       .cert_pem = k.client_cert_pem,
                                       .key_pem = k.client_key_pem,
                                       .bearer_token = k.token,
+                                      .bearer_token_file = k.token_file,
                                       .insecure = k.insecure != 0,
                                       .user_agent = "gpuscale-adapter/" GPUSCALE_VERSION};
     if (!err)
@@ -384,7 +385,10 @@ static struct gs_error *add_credentials(const struct run *r, struct kube_config 
     if (o->ca_file || ((!file || !*file) && !f->prometheus_auth_incluster))
         return NULL;
     struct gs_error *err = kube_config_load(file && *file ? file : NULL, NULL, k);
-    o->token = k->token;
+    // The file is read again; both together would be two headers.
+    o->token = k->token_file ? NULL : k->token;
+    if (k->token_file && !o->token_file)
+        o->token_file = k->token_file;
     o->ca_pem = k->ca_pem;
     o->cert_pem = k->client_cert_pem;
     o->key_pem = k->client_key_pem;

@@ -194,6 +194,7 @@ static struct gs_error *connect_cluster(struct run *r)
         .cert_pem = k.client_cert_pem,
         .key_pem = k.client_key_pem,
         .bearer_token = k.token,
+        .bearer_token_file = k.token_file,
         .insecure = k.insecure != 0,
         .user_agent = "gpuscale-hpa/" GPUSCALE_VERSION,
     };

@@ -104,6 +104,7 @@ static struct gs_error *connect_cluster(struct hub_cluster *c,
             .key_pem = k.client_key_pem,
             .insecure = k.insecure,
             .bearer_token = k.token,
+            .bearer_token_file = k.token_file,
             .user_agent = "gpuscale",
         };
         err = http_client_new_curl(c->hub->loop, &http, &c->http);

@@ -253,7 +253,9 @@ static json_t *cluster_json(const struct hpa_seen *seen, const struct hpa_decisi
     }
     compare_counts(object, d, list);
     compare_condition(object, d, "ScalingActive", list);
-    compare_condition(object, d, "ScalingLimited", list);
+    // What a window holds is another number than the one that is limited here.
+    if (!is_held(object))
+        compare_condition(object, d, "ScalingLimited", list);
     for (size_t i = 0; i < d->n_metrics; i++)
         compare_metric(seen, d, i, list);
     return out;

@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-#define LONG_AGO_MS INT64_C(86400000) // outside of every window
-#define MAX_FACTOR  1000.0
-#define STEP        1.02 // of the search; the place is then halved in
-#define HALVINGS    40
+#define LONG_AGO_MS  INT64_C(86400000) // outside of every window
+#define MAX_FACTOR   1000.0
+#define FROM_NOTHING 1e15 // the largest factor of one milli-unit, where all values are zero
+#define STEP         1.02 // of the search; the place is then halved in
+#define HALVINGS     40
 
 const char *hpa_pod_state_text(enum hpa_pod_state state)
 {
@@ -80,6 +81,7 @@ struct search {
     struct hpa_metric_observation *metrics;
     struct hpa_sample *samples;
     const struct hpa_sample *original;
+    bool all_zero;
     int32_t base;
 };
 
@@ -89,7 +91,8 @@ static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
     size_t n = s->metrics[s->metric].n_samples;
     for (size_t i = 0; i < n; i++) {
         s->samples[i] = s->original[i];
-        s->samples[i].value = hpa_ceil64((double)s->original[i].value * factor);
+        double from = s->all_zero ? 1 : (double)s->original[i].value;
+        s->samples[i].value = hpa_ceil64(from * factor);
     }
     struct hpa_decision d;
     hpa_decide_fresh(s->spec, &s->obs, s->cfg, s->now_ms, &d);
@@ -110,7 +113,7 @@ static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
     while (!t.found) {
         same = other;
         other = above ? other * STEP : other / STEP;
-        bool end = other > MAX_FACTOR || other < 1 / MAX_FACTOR;
+        bool end = other > (s->all_zero ? FROM_NOTHING : MAX_FACTOR) || other < 1 / MAX_FACTOR;
         if (end && !above)
             other = 0;
         if ((end && above) || !try_factor(s, other, &t) || (end && !t.found))
@@ -148,7 +151,11 @@ void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *o
     bool usable = d.outcome == HPA_OUTCOME_COMPUTED && d.metrics[metric].ok;
     hpa_decision_finish(&d);
     if (usable) {
-        find_turn(&s, false, ret_below);
+        s.all_zero = true;
+        for (size_t i = 0; i < n; i++)
+            s.all_zero = s.all_zero && s.original[i].value == 0;
+        if (!s.all_zero)
+            find_turn(&s, false, ret_below);
         find_turn(&s, true, ret_above);
     }
     free(s.samples);

@@ -145,6 +145,21 @@ static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
     assert_says(b, "gpu_util: the cluster shows no value");
 }
 
+static void from_nothing_there_is_only_up(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_scale(&b->api, SCALE, 1, "app=web");
+    fake_answer(&b->api, METRIC, 200, fake_values("web", (const char *const[]){"0", "0", "0"}, 3));
+    look(b);
+    assert_null(b->error);
+    const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
+    assert_null(json_object_get(m, "below"));
+    // Three pods count: at a third of the target, and a bit, they are two.
+    assert_int_equal(gs_json_int(m, 0, "above", "desired", NULL), 2);
+    assert_string_equal(gs_json_str(m, "above", "at", NULL), "average 6.667");
+}
+
 static void what_cannot_be_read(void **state)
 {
     struct bench *b = *state;
@@ -179,6 +194,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(samples_pods_and_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pod_without_a_sample_and_a_status_that_differs, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(from_nothing_there_is_only_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_scale, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_such_object, set_up, tear_down),

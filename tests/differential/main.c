@@ -357,7 +357,8 @@ static bool magnifies(const char *query)
 {
     bool deviation = strstr(query, "stddev") || strstr(query, "stdvar");
     bool shows = strstr(query, " % ") || strstr(query, "count_values");
-    return (shows && strstr(query, "_over_time")) || (strstr(query, "time()") && deviation);
+    return (shows && (deviation || strstr(query, "_over_time"))) ||
+           (deviation && strstr(query, "time()"));
 }
 
 static int random_queries(struct context *c, uint64_t seed, int n, bool three)

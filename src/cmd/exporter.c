@@ -15,6 +15,7 @@
 #include "nvmlsim/sim.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -795,6 +796,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
     if (err)
         return err;
     set_log(o);
+    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little, and seldom at once
     struct simulation sim = {0};
     bool ended = true;
     err = start_simulation(o, &sim);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU performance monitoring, Hopper and newer: a metric is the difference of two samples. What a
 // kernel does inside its SMs is not simulated, so there are activity, occupancy (taken as the part
-// of the SMs), memory bandwidth and the idle PCIe link; pipes and formats are NOT_SUPPORTED.
+// of the SMs), memory bandwidth, tensor pipes as a whole and the idle PCIe link; single pipes and
+// formats are NOT_SUPPORTED.
 #include "base/mem.h"
 #include "nvmlsim/nvml_lib.h"
 
@@ -11,6 +12,7 @@ enum gpm_metric {
     GPM_GRAPHICS_UTIL = 1,
     GPM_SM_UTIL = 2,
     GPM_SM_OCCUPANCY = 3,
+    GPM_ANY_TENSOR = 5,
     GPM_DRAM_UTIL = 10,
     GPM_PCIE_TX = 20,
     GPM_PCIE_RX = 21,
@@ -108,6 +110,9 @@ static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sa
     case GPM_SM_UTIL:
     case GPM_SM_OCCUPANCY:
         m->value = percent(b->sm - a->sm, span);
+        return NVML_SUCCESS;
+    case GPM_ANY_TENSOR: // taken as half of the SM time, as the memory traffic is
+        m->value = percent((b->sm - a->sm) / 2, span);
         return NVML_SUCCESS;
     case GPM_DRAM_UTIL:
         m->value = percent(b->mem - a->mem, span);

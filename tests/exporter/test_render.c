@@ -246,6 +246,59 @@ static void shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
                         "modelName=\"NVIDIA H100\"} 4096\n");
 }
 
+static void virtual_gpus_have_a_line_for_each_pod(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {
+        {"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"},
+        {"ns", "b", "c", "nvidia.com/gpu", "GPU-1::3"},
+    };
+    give(f, rows, 2);
+    of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
+    of_pod(add_process(f, 0, 12, 50, 200), "ns", "a", "c");
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    d->fields[GPU_F_GPU_UTIL] = integer(90);
+    d->fields[GPU_F_FB_USED] = integer(999);
+    const struct render_names with = {
+        .hostname_label = "hostname", .hostname = "n1", .virtual_gpus = true};
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, f->map, NULL, &f->text);
+    const char *page = f->text.data;
+    assert_has(page, "container=\"c\",namespace=\"ns\",pod=\"b\",vgpu=\"3\"} 41\n"); // temperature
+    assert_has(page, "DCGM_FI_DRIVER_VERSION=\"570.1\"} 90\n");                      // the device
+    assert_has(page, "pod=\"a\",vgpu=\"0\"} 100\n"); // 110, but never above the whole
+    assert_has(page, "pod=\"a\",vgpu=\"0\"} 300\n");
+    assert_has_not(page, "pod=\"b\",vgpu=\"3\"} 0\n"); // no process: no value
+}
+
+static bool pod_facts(void *arg, const char *ns, const char *pod, struct render_pod *ret)
+{
+    *ret = (struct render_pod){"uid-1", ",app=\"web\",tier=\"x\""};
+    return strcmp(pod, "a") == 0;
+}
+
+static void labels_and_uid_of_pods(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
+    give(f, rows, 1);
+    const struct render_names with = {.hostname_label = "hostname",
+                                      .hostname = "n1",
+                                      .replace_blanks = true,
+                                      .pod = pod_facts,
+                                      .devices = "g:0"};
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, f->map, NULL, &f->text);
+    assert_has(f->text.data, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",pci_bus_id=\"00000000:"
+                             "3B:00.0\",device=\"nvidia0\",modelName=\"NVIDIA-H100\",hostname="
+                             "\"n1\",DCGM_FI_DRIVER_VERSION=\"570.1\",app=\"web\",tier=\"x\","
+                             "container=\"c\",namespace=\"ns\",pod=\"a\",pod_uid=\"uid-1\"} 41\n");
+    assert_has_not(f->text.data, "gpu=\"1\"");
+    assert_true(render_devices_valid("i:1,3-5"));
+    assert_false(render_devices_valid("i:1,"));
+    assert_false(render_devices_valid("x"));
+}
+
 static void processes_of_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -398,6 +451,8 @@ int main(void)
         TEST(families_are_in_the_order_of_their_ids),
         TEST(label_values_are_escaped),
         TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
+        TEST(virtual_gpus_have_a_line_for_each_pod),
+        TEST(labels_and_uid_of_pods),
         TEST(processes_of_nobody),
         TEST(nameless_processes_belong_to_who_alone_holds_the_gpu),
         TEST(values_that_a_process_lacks),

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole pages of simulated GPUs in each mode, compared with files in golden/. Set GOLDEN_UPDATE=1
+// to write them anew; then read the difference.
+#include "unit.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "exporter/render.h"
+#include "nvmlsim/sim.h"
+#include "podresources_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct golden {
+    const char *file, *spec;
+    const char *counters; // a built-in file's name, or CSV text
+    struct render_names names;
+    // Of GPU 0 or its first MIG device; $ is its UUID.
+    const char *resource, *ids[2];
+};
+
+static void replace_all(struct gs_buf *text, const char *from, const char *to)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    size_t n = strlen(from);
+    for (const char *p = text->data; *p;) {
+        if (n && strncmp(p, from, n) == 0) {
+            gs_buf_add_str(&out, to);
+            p += n;
+        } else {
+            gs_buf_add_char(&out, *p++);
+        }
+    }
+    gs_buf_clear(text);
+    gs_buf_add_slice(text, gs_buf_slice(&out));
+}
+
+// Energy and power go on with the time.
+static void mask_values(struct gs_buf *text)
+{
+    static const char *const names[] = {"ENERGY", "energy"};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct gs_slice rest = gs_buf_slice(text);
+    while (rest.len) {
+        struct gs_slice line = gs_slice_cut(&rest, '\n');
+        GS_AUTO_FREE char *copy = gs_slice_dup(line);
+        bool mask = false;
+        for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+            mask |= copy[0] != '#' && strstr(copy, names[i]);
+        char *space = strrchr(copy, ' ');
+        if (mask && space)
+            strcpy(space + 1, "*");
+        gs_buf_addf(&out, "%s\n", copy);
+    }
+    gs_buf_clear(text);
+    gs_buf_add_slice(text, gs_buf_slice(&out));
+}
+
+static struct gpu_snapshot *sample_twice(const struct counters *counters)
+{
+    GS_AUTO_FREE char *library =
+        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    bool wanted[GPU_F_COUNT];
+    counters_wanted(counters, wanted);
+    struct gpu_backend_config cfg = {.library = library, .simulated_only = true, .wanted = wanted};
+    struct gpu_backend *backend = NULL;
+    struct gpu_snapshot *first = NULL, *s = NULL;
+    assert_ok(gpu_backend_open(&cfg, &backend));
+    assert_ok(gpu_backend_sample(backend, &first));
+    usleep(120000); // performance counters need two samples
+    assert_ok(gpu_backend_sample(backend, &s));
+    gpu_snapshot_free(first);
+    gpu_backend_close(backend);
+    return s;
+}
+
+// "$" is the UUID of the GPU or of its first MIG device, "%" the GPU's.
+static void make_map(const struct golden *g, const struct gpu_snapshot *s, struct device_map **ret)
+{
+    struct pod_row rows[2];
+    struct gs_buf ids[2] = {{0}, {0}};
+    GS_AUTO_BUF struct gs_buf bytes = {0};
+    size_t n = 0;
+    const struct gpu_device *d = &s->devices[0];
+    for (; n < 2 && g->ids[n]; n++) {
+        gs_buf_add_str(&ids[n], g->ids[n]);
+        replace_all(&ids[n], "$", d->n_instances ? d->instances[0].uuid : d->uuid);
+        replace_all(&ids[n], "%", d->uuid);
+        rows[n] =
+            (struct pod_row){"default", n ? "pod-b" : "pod-a", "main", g->resource, ids[n].data};
+    }
+    pack_list(rows, n, &bytes);
+    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, ret));
+    for (size_t i = 0; i < 2; i++)
+        gs_buf_finish(&ids[i]);
+}
+
+static void hide_uuids(const struct gpu_snapshot *s, struct gs_buf *page)
+{
+    for (size_t i = 0; i < s->n_devices; i++) {
+        char to[32];
+        snprintf(to, sizeof(to), "GPU-%zu", i);
+        replace_all(page, s->devices[i].uuid, to);
+    }
+}
+
+static void compare(const struct golden *g, const struct gs_buf *page)
+{
+    GS_AUTO_FREE char *path =
+        gs_format("%s/tests/exporter/golden/%s.txt", getenv("GPUSCALE_SOURCE_ROOT"), g->file);
+    if (getenv("GOLDEN_UPDATE"))
+        assert_ok(gs_file_write_atomic(path, 0644, gs_buf_slice(page)));
+    GS_AUTO_BUF struct gs_buf want = {0};
+    assert_ok(gs_file_read(path, 1024 * 1024, &want));
+    if (!gs_streq(want.data, page->data))
+        fail_msg("%s is not what comes out:\n%s", path, page->data);
+}
+
+static void run(const struct golden *g)
+{
+    struct sim_spec spec;
+    struct sim *sim = NULL;
+    char name[64];
+    snprintf(name, sizeof(name), "/gpuscale-test-golden-%d", getpid());
+    assert_ok(sim_spec_parse(g->spec, &spec));
+    bool mig = strstr(g->file, "mig") != NULL;
+    if (mig) {
+        strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
+        strcpy(spec.gpus[0].mig[1].profile, "2g.20gb");
+        spec.gpus[0].n_mig = 2;
+    }
+    assert_ok(sim_create(name, &spec, &sim));
+    setenv(SIM_ENV, name, 1);
+    struct counters counters;
+    if (!counters_builtin(g->counters, &counters))
+        assert_ok(counters_parse(gs_slice_of(g->counters), &counters));
+    struct sample *sample = gs_alloc(sizeof(*sample));
+    sample->gpus = sample_twice(&counters);
+    sample->owners = gs_alloc_array(sample->gpus->n_devices, sizeof(*sample->owners));
+    struct device_map *map = NULL;
+    make_map(g, sample->gpus, &map);
+    struct render_names names = g->names;
+    names.hostname_label = "hostname";
+    names.hostname = names.node_name = "n1";
+    names.counters = &counters;
+    GS_AUTO_BUF struct gs_buf page = {0};
+    render_gpus(&names, sample, map, NULL, &page);
+    hide_uuids(sample->gpus, &page);
+    mask_values(&page);
+    compare(g, &page);
+    device_map_free(map);
+    sample_free(sample);
+    counters_finish(&counters);
+    sim_detach(sim);
+    gs_error_free(sim_unlink(name));
+}
+
+static void all_modes(void **state)
+{
+    static const char few[] = "DCGM_FI_DEV_MEM_CLOCK, gauge, Memory clock.\n"
+                              "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n"
+                              "DCGM_FI_DEV_FB_USED, gauge, Framebuffer memory used (in MiB).\n"
+                              "DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, Engine.\n";
+    static const char many[] = "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n"
+                               "DCGM_FI_DEV_BRAND, label, Brand.\n"
+                               "DCGM_FI_DEV_PSTATE, gauge, State.\n"
+                               "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, Errors.\n"
+                               "DCGM_FI_DEV_POWER_MGMT_LIMIT, gauge, Limit.\n"
+                               "DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Why.\n"
+                               "DCGM_FI_DEV_BAR1_TOTAL, gauge, BAR1.\n"
+                               "DCGM_FI_DEV_PCIE_LINK_GEN, gauge, PCIe.\n"
+                               "DCGM_FI_DEV_POWER_VIOLATION, counter, Throttled.\n"
+                               "DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs.\n";
+    static const struct golden rows[] = {
+        {"plain",
+         "1xTesla-T4,1xH100-80GB-HBM3",
+         "default-counters.csv",
+         {0},
+         "nvidia.com/gpu",
+         {"$"}},
+        {"1x-names",
+         "1xH100-80GB-HBM3",
+         "1.x-compatibility-metrics.csv",
+         {0},
+         "nvidia.com/gpu",
+         {"$"}},
+        {"old-namespace",
+         "1xTesla-T4",
+         few,
+         {.old_namespace = true, .replace_blanks = true},
+         "nvidia.com/gpu",
+         {"$"}},
+        {"many-fields",
+         "1xA100-SXM4-80GB",
+         many,
+         {.xid_window_ms = 300000},
+         "nvidia.com/gpu",
+         {NULL}},
+        {"mig", "1xH100-80GB-HBM3", "default-counters.csv", {0}, "nvidia.com/mig-1g.10gb", {"$"}},
+        {"mig-old-id", "1xA100-SXM4-80GB", few, {0}, "nvidia.com/gpu", {"MIG-%/7/0"}},
+        {"mig-gpus-only", "1xA100-SXM4-80GB", few, {.devices = "g"}, "nvidia.com/gpu", {"$"}},
+        {"time-slices", "1xTesla-T4", few, {0}, "nvidia.com/gpu", {"$::0", "$::1"}},
+        {"time-slices-virtual",
+         "1xTesla-T4",
+         few,
+         {.virtual_gpus = true},
+         "nvidia.com/gpu.shared",
+         {"$::0", "$::1"}},
+        {"gke", "1xTesla-T4", few, {0}, "nvidia.com/gpu", {"nvidia0"}},
+        {"gke-sharing",
+         "1xTesla-T4",
+         few,
+         {.virtual_gpus = true},
+         "nvidia.com/gpu",
+         {"nvidia0/vgpu0", "nvidia0/vgpu1"}},
+        {"mig-gke", "1xA100-SXM4-80GB", few, {0}, "nvidia.com/gpu", {"nvidia0/gi7"}},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)
+        run(&rows[i]);
+}
+
+// The queries of Grafana's dashboard 12239 are about these, by the labels instance and gpu.
+static void dashboard_has_data(void **state)
+{
+    static const char *const families[] = {
+        "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_SM_CLOCK",
+        "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+    };
+    GS_AUTO_FREE char *path =
+        gs_format("%s/tests/exporter/golden/plain.txt", getenv("GPUSCALE_SOURCE_ROOT"));
+    GS_AUTO_BUF struct gs_buf page = {0};
+    assert_ok(gs_file_read(path, 1024 * 1024, &page));
+    for (size_t i = 0; i < GS_ARRAY_LEN(families); i++) {
+        bool tensor = strstr(families[i], "TENSOR") != NULL; // GPU 0 is a T4: none before Hopper
+        for (int gpu = tensor ? 1 : 0; gpu < 2; gpu++) {
+            GS_AUTO_FREE char *line = gs_format("\n%s{gpu=\"%d\",", families[i], gpu);
+            if (!strstr(page.data, line))
+                fail_msg("no %s of GPU %d", families[i], gpu);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_modes),
+                                       cmocka_unit_test(dashboard_has_data)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

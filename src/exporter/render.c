@@ -725,6 +725,87 @@ static void write_allocated(const struct render_names *names, const struct entit
     }
 }
 
+// --- families per device of ACK's exporter ---
+
+// 0: nobody has it, 1: one container as a whole, 2: shared.
+static bool mode_number(const struct entity *e, const struct device_replicas *replicas,
+                        struct gpu_value *ret)
+{
+    (void)replicas;
+    *ret = (struct gpu_value){.validity = GPU_VALID,
+                              .i = !e->holders || !e->holders->len ? 0
+                                   : e->exclusive                  ? 1
+                                                                   : 2};
+    return true;
+}
+
+static bool total_mib(const struct entity *e, const struct device_replicas *replicas,
+                      struct gpu_value *ret)
+{
+    (void)replicas;
+    uint64_t total = (e->instance ? e->instance->memory_total : e->device->memory_total) >> 20;
+    *ret = (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)total};
+    return total > 0;
+}
+
+static bool allocated_part(const struct entity *e, const struct device_replicas *replicas,
+                           struct gpu_value *ret)
+{
+    struct gpu_value total;
+    uint64_t sum = 0, mib = 0;
+    if (!total_mib(e, replicas, &total))
+        return false;
+    for (size_t i = 0; e->holders && i < e->holders->len; i++) {
+        if (!allocated_mib(e, &e->holders->items[i], replicas, &mib))
+            return false;
+        sum += mib;
+    }
+    double part = (double)sum / (double)total.i;
+    *ret = (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = part > 1 ? 1 : part};
+    return true;
+}
+
+static const struct {
+    const char *name, *help;
+    bool (*value_of)(const struct entity *, const struct device_replicas *, struct gpu_value *);
+    bool needs_map;
+} device_families[] = {
+    {"DCGM_CUSTOM_ALLOCATE_MODE", "How the GPU is given out: 0 not, 1 as a whole, 2 shared.",
+     mode_number, true},
+    {"DCGM_CUSTOM_DEV_FB_TOTAL", "GPU memory (in MiB).", total_mib, false},
+    {"DCGM_CUSTOM_DEV_FB_ALLOCATED", "Part of the GPU memory that containers were given (0 to 1).",
+     allocated_part, true},
+};
+
+static void write_device_family(const struct render_ctx *ctx, const struct entities *list,
+                                size_t family, const struct device_replicas *replicas,
+                                struct gs_buf *out)
+{
+    const char *name = device_families[family].name;
+    bool header = false;
+    for (size_t i = 0; i < list->len; i++) {
+        const struct entity *e = &list->items[i];
+        struct gpu_value v;
+        if (e->device->lost || e->device->hung ||
+            !device_families[family].value_of(e, replicas, &v))
+            continue;
+        if (!header)
+            metrics_write_family(out, name, METRICS_GAUGE, device_families[family].help);
+        header = true;
+        GS_AUTO_BUF struct gs_buf labels = {0};
+        add_label_if(&labels, "DriverVersion", ctx->gpus->driver_version);
+        if (e->instance) {
+            add_label_u64(&labels, "GPU_I_ID", "", e->instance->gpu_instance_id);
+            add_label_if(&labels, "GPU_I_PROFILE", e->instance->profile);
+        }
+        add_label_if(&labels, "NodeName", ctx->names->node_name);
+        add_identity(e, &labels);
+        gs_buf_addf(out, "%s{", name);
+        gs_buf_add_slice(out, gs_buf_slice(&labels));
+        write_value(v, ctx, out);
+    }
+}
+
 // A pod's processes on a shared device, summed up; never above the device's own value.
 static void sum_pods(const struct sample *sample, struct entities *list)
 {
@@ -784,6 +865,9 @@ void render_gpus(const struct render_names *given, const struct sample *sample,
         write_process_family(&processes, process_families[i].name, process_families[i].help,
                              process_families[i].value_of, out);
     write_allocated(&names, &entities, replicas, out);
+    for (size_t i = 0; i < GS_ARRAY_LEN(device_families); i++)
+        if (map || !device_families[i].needs_map)
+            write_device_family(&ctx, &entities, i, replicas, out);
     for (size_t i = 0; i < processes.len; i++)
         gs_buf_finish(&processes.items[i].labels);
     free(processes.items);

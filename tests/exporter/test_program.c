@@ -421,6 +421,30 @@ static void why_pods_are_missing(void **state)
              value_of(f, "gpuscale_exporter_pods_missing", "socket_not_mounted", "") == 0);
 }
 
+// Answers that are wrong, too big or never come: the last good map stays in use.
+static void kubelet_that_misbehaves(void **state)
+{
+    struct fixture *f = *state;
+    give(f, "web-1", f->uuid[0], NULL, NULL);
+    start_exporter(f);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "pod=\"web-1\"") > 1000);
+    GS_AUTO_BUF struct gs_buf good = {0};
+    gs_buf_add_slice(&good, gs_buf_slice(&f->list));
+    for (int i = 0; i < 2; i++) {
+        gs_buf_clear(&f->list);
+        size_t size = i == 0 ? 3000 : (size_t)17 << 20; // nonsense; more than is taken
+        memset(gs_buf_room(&f->list, size), 0xff, size);
+        f->list.len += size;
+        WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_podresources_up", "", "") == 0);
+        assert_true(value_of(f, "gpuscale_exporter_pods_missing", "no_answer", "") >= 0);
+        assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "pod=\"web-1\"") > 1000);
+        assert_int_equal(get(f, "/health"), 200);
+        gs_buf_clear(&f->list);
+        gs_buf_add_slice(&f->list, gs_buf_slice(&good));
+        WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_podresources_up", "", "") == 1);
+    }
+}
+
 static void one_hanging_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
@@ -637,6 +661,7 @@ int main(int argc, char **argv)
         TEST(pods_share_a_gpu),
         TEST(hanging_driver_stops_nothing_else),
         TEST(why_pods_are_missing),
+        TEST(kubelet_that_misbehaves),
         TEST(one_hanging_gpu_leaves_the_others),
         TEST(manifests_start_unchanged),
         TEST(every_flag_of_the_peer),

@@ -4,8 +4,10 @@
 #include "engine/monitors/monitors.h"
 
 #include "../kube/loop.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
+#include "engine/monitors/jobs.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 
@@ -436,6 +438,56 @@ static void the_exporters_own_manifest_works(void **state)
     (void)state;
 }
 
+// --- the jobs themselves ---
+
+static const json_t *no_asset(void *arg, enum monitor_asset kind, const char *name,
+                              bool *ret_pending)
+{
+    (void)arg, (void)kind, (void)name;
+    *ret_pending = false;
+    return NULL;
+}
+
+static void compare_jobs(enum monitor_kind kind, const json_t *objects, const json_t *want,
+                         size_t *at)
+{
+    size_t i, k;
+    json_t *obj, *job;
+    json_array_foreach (objects, i, obj) {
+        struct monitor_build b = {.kind = kind, .obj = obj, .lookup = no_asset};
+        json_t *jobs;
+        assert_ok(monitor_jobs(&b, &jobs));
+        json_array_foreach (jobs, k, job) {
+            const json_t *theirs = json_array_get(want, (*at)++);
+            if (!json_array_size(json_object_get(job, "metric_relabel_configs")))
+                json_object_del(job, "metric_relabel_configs");
+            if (!json_equal(job, theirs)) {
+                GS_AUTO_BUF struct gs_buf text = {0};
+                gs_json_dump_pretty(job, &text);
+                fail_msg("%s", text.data);
+            }
+        }
+        json_decref(jobs);
+    }
+}
+
+static void jobs_are_those_of_the_operator(void **state)
+{
+    GS_AUTO_FREE char *path =
+        gs_format("%s/tests/engine/data/monitors.json", getenv("GPUSCALE_SOURCE_ROOT"));
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_JSON json_t *data = NULL;
+    size_t at = 0;
+    assert_ok(gs_file_read(path, 1 << 20, &text));
+    assert_ok(gs_json_parse(gs_buf_slice(&text), true, &data));
+    const json_t *want = json_object_get(data, "jobs");
+    compare_jobs(MONITOR_SERVICE, json_object_get(data, "serviceMonitors"), want, &at);
+    compare_jobs(MONITOR_POD, json_object_get(data, "podMonitors"), want, &at);
+    assert_int_equal(at, json_array_size(want));
+    assert_true(at >= 11);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +500,7 @@ int main(void)
         cmocka_unit_test(a_cluster_without_the_resources_has_no_such_jobs),
         cmocka_unit_test(new_defaults_reach_the_jobs_that_set_none),
         cmocka_unit_test(the_exporters_own_manifest_works),
+        cmocka_unit_test(jobs_are_those_of_the_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,8 @@ static void service_rules(json_t *list, const json_t *spec, const json_t *endpoi
     drop_ended_pods(list, endpoint);
     take_labels(list, "service", json_object_get(spec, "targetLabels"));
     take_labels(list, "pod", json_object_get(spec, "podTargetLabels"));
-    copy_label(list, META "service_name", "job");
+    add_rule(list,
+             (struct rule){.source = META "service_name", .target = "job", .replacement = "${1}"});
     if (job_label && *job_label)
         take_label(list, "service", job_label, "job");
     name_endpoint(list, endpoint);

@@ -91,6 +91,56 @@ static void judge_exporter(const char *what, struct usage u)
     print_row(what, u, verdict);
 }
 
+// A page whose end is the end of the connection: Go's servers send no length.
+static void scrape_to_the_end(uint16_t port)
+{
+    static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+    struct wire w;
+    char chunk[65536];
+    size_t got = 0;
+    wire_connect(&w, port);
+    ssize_t n = write(w.fd, request, strlen(request));
+    while (n > 0 && (n = read(w.fd, chunk, sizeof(chunk))) > 0)
+        got += (size_t)n;
+    if (got == 0)
+        bench_fail("node_exporter does not answer");
+    close(w.fd);
+}
+
+static struct usage scrape_peer(struct group *g, int64_t seconds, uint16_t port)
+{
+    g->cpu_ns = cpu_of(g);
+    int64_t start = gs_mono_ns();
+    for (int64_t s = 1; s <= seconds; s++) {
+        scrape_to_the_end(port);
+        bench_sleep(start + s * GS_NS_PER_SEC - gs_mono_ns());
+    }
+    return usage_of(g, (double)(gs_mono_ns() - start) / 1e9);
+}
+
+// Prometheus' node_exporter, where it is installed (Debian: prometheus-node-exporter; the variable
+// NODE_EXPORTER names another path): what an exporter costs that many have anyway.
+static void measure_peer(const struct options *o, struct usage ours)
+{
+    const char *given = getenv("NODE_EXPORTER");
+    const char *program = given ? given : "/usr/bin/prometheus-node-exporter";
+    if (access(program, X_OK) != 0)
+        return;
+    uint16_t port = bench_free_port();
+    char listen[64];
+    snprintf(listen, sizeof(listen), "--web.listen-address=127.0.0.1:%u", port);
+    const char *const argv[] = {program, listen, NULL};
+    struct group g = {.pids = {bench_start("node_exporter.log", argv)}, .n = 1};
+    free(bench_wait_for_text(g.pids[0], "Listening on"));
+    bench_sleep(SETTLE_NS);
+    struct usage u = scrape_peer(&g, o->seconds, port);
+    char verdict[96];
+    snprintf(verdict, sizeof(verdict), "%.1f times the memory, %.1f times the CPU",
+             u.rss_mb / ours.rss_mb, u.cpu_percent / ours.cpu_percent);
+    print_row("node_exporter, scraped every second", u, verdict);
+    bench_stop(g.pids[0]);
+}
+
 static void measure_exporter(const struct options *o)
 {
     uint16_t port = bench_free_port();
@@ -108,6 +158,7 @@ static void measure_exporter(const struct options *o)
     judge_exporter("exporter, 8 GPUs every second", u);
     measure(&g, 1, o->seconds, port, &u);
     judge_exporter("exporter, scraped every second", u);
+    measure_peer(o, u);
     bench_check_running(g.pids[0]);
     bench_stop(g.pids[0]);
     unsetenv("GPUSCALE_SIM");

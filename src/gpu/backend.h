@@ -110,7 +110,7 @@ struct gpu_backend {
     bool simulated;
     nvml_event_set events;
     enum gpu_validity events_validity; // why there is none
-    struct gpu_reader reader; // the coordinator's
+    struct gpu_reader reader;          // the coordinator's
     struct gpu_worker *workers[GPU_MAX_DEVICES], *event_worker;
 
     pthread_mutex_t lock;

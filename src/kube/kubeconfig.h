@@ -8,7 +8,7 @@ struct kube_config {
     char *server; // "https://127.0.0.1:6443"
     char *ca_pem, *client_cert_pem, *client_key_pem, *token;
     char *token_file; // that token is of: changes with time; NULL: none
-    char *ns; // of the context, "default" when unset
+    char *ns;         // of the context, "default" when unset
     int insecure;
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets

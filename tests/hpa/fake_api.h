@@ -257,8 +257,7 @@ static inline void fake_route(struct fake_api *f, struct http_exchange *x, const
                         json_object_get(answer, "body"));
     else if (strcmp(path, "/apis/autoscaling/v2/horizontalpodautoscalers") == 0)
         fake_collection(f, x, f->hpas, "HorizontalPodAutoscalerList", &f->hpa_watch);
-    else if (strcmp(path, "/api/v1/pods") == 0 ||
-             strcmp(path, "/api/v1/namespaces/shop/pods") == 0)
+    else if (strcmp(path, "/api/v1/pods") == 0 || strcmp(path, "/api/v1/namespaces/shop/pods") == 0)
         fake_collection(f, x, f->pods, "PodList", &f->pod_watch);
     else if (gs_starts(path, hpas))
         fake_hpa_request(f, x, path + strlen(hpas));

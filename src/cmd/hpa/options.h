@@ -5,7 +5,8 @@
 #include "base/option.h"
 
 struct hpa_opts {
-    const char *compat, *kubeconfig, *mode, *ns, *output, *listen, *lease_ns, *lease_name, *identity;
+    const char *compat, *kubeconfig, *mode, *ns, *output, *listen, *lease_ns, *lease_name,
+        *identity;
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     double tolerance;
     bool all, elect, scale_to_zero;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All parts of the one-machine loop, started and stopped in the right order: API, controllers,
-// scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child process.
+// scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child
+// process.
 #pragma once
 
 #include "adapter/adapter.h"

@@ -7,7 +7,8 @@
 struct up_options {
     const char *gpus, *data_dir, *node_name, *address, *load;
     struct gs_opt_list files, images, env;
-    int64_t api_port, exporter_port, prometheus_port; // -1: the usual one, or any free one when that is busy
+    int64_t api_port, exporter_port,
+        prometheus_port; // -1: the usual one, or any free one when that is busy
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     double tolerance;
     bool exit_after_load;

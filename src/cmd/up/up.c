@@ -342,10 +342,10 @@ static struct gs_error *start(struct up *u, const char *data_dir)
                                &u->cluster);
     if (err)
         return err;
-    u->headline = gs_format(
-        "node %s, %zu GPUs, API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
-        u->cluster->node_name, u->cluster->devices.n_gpus, u->cluster->api_port,
-        u->cluster->prometheus_port);
+    u->headline =
+        gs_format("node %s, %zu GPUs, API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
+                  u->cluster->node_name, u->cluster->devices.n_gpus, u->cluster->api_port,
+                  u->cluster->prometheus_port);
     u->hint = gs_format("export KUBECONFIG=%s", u->cluster->kubeconfig);
     u->load_log = gs_format("%s/load.log", data_dir);
     uv_timer_start(&u->tick, on_tick, 100, TICK_MS);

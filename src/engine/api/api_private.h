@@ -45,7 +45,7 @@ struct engine_api {
 struct api_request {
     struct engine_api *api;
     struct http_exchange *x; // NULL: the peer has left
-    struct gs_slice path; // without the route prefix
+    struct gs_slice path;    // without the route prefix
     size_t route;
     int64_t now_ms;
     int64_t begun_ns;

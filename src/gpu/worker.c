@@ -91,6 +91,7 @@ static void read_device(struct gpu_worker *w)
     struct gpu_reader *r = &w->reader;
     struct known_device *k = w->known;
     struct gpu_device *d = gs_alloc(sizeof(*d));
+    device_free(w->device); // one that came too late to be taken
     w->device = d;
     d->index = w->index;
     memcpy(d->uuid, k->uuid, sizeof(d->uuid));

@@ -232,6 +232,23 @@ static struct http_client *client_of(const struct kube_config *k, const char *ur
     return c;
 }
 
+static void free_lines(char **lines, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(lines[i]);
+    free(lines);
+}
+
+static void finish(struct kube_config *k)
+{
+    http_client_free(real.client);
+    http_client_free(ours.client);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&loop);
+    kube_config_finish(k);
+    free_lines(differences, n_differences);
+}
+
 int main(int argc, char **argv)
 {
     struct kube_config k = {0};
@@ -258,5 +275,7 @@ int main(int argc, char **argv)
     }
     printf("%zu metrics listed, %zu requests: %zu the same, %zu meant to differ, %zu different\n",
            metrics, asked, good, meant, failed);
+    free_lines(requests, n);
+    finish(&k);
     return failed || asked < 50 ? 1 : 0;
 }

@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale exporter: dcgm-exporter's flags as far as what they ask for is there, and our own.
-#include "exporter/exporter.h"
+#include "cmd/exporter/options.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/engine/web_config.h"
-#include "cmd/exporter_setup.h"
-#include "cmd/simlib.h"
-#include "cmd/simspec.h"
-#include "cmd/verbs.h"
-#include "exporter/pods.h"
-#include "nvmlsim/sim.h"
-
-#include <errno.h>
-#include <malloc.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
-struct exporter_opts {
-    const char *address;
-    const char *collectors, *configmap, *devices, *web_config, *hpc_dir, *label_regex;
-    bool old_namespace, replace_blanks, virtual_gpus, pod_labels, pod_uid, debug, list_fields;
-    bool max_util, timestamps;
-    int64_t xid_window_ms, clock_window_ms;
-    // Accepted without effect.
-    const char *none_text[12];
-    bool none_bool[12];
-    int64_t interval_ms;
-    bool kubernetes;
-    const char *gpu_id_type;
-    const char *socket;
-    const char *resource_names;
-    int64_t podresources_interval_ns;
-    bool no_hostname;
-    const char *hostname_label;
-    const char *node_name;
-    const char *nvml_library;
-    const char *simulate;
-    int64_t driver_timeout_ns;
-    bool exit_with_parent;
-    int64_t parent_pid;
-};
+#include "exporter/render.h"
 
 #define AT(member) .offset = offsetof(struct exporter_opts, member)
 
-static const struct gs_opt opts[] = {
+const struct gs_opt exporter_opts[] = {
     {.name = "address",
      .alias = "a",
      .env = "DCGM_EXPORTER_LISTEN",
@@ -428,9 +390,7 @@ static const struct gs_opt opts[] = {
     {0},
 };
 
-// --- flags to configuration ---
-
-static struct gs_error *parse_address(const char *text, char **ret_host, uint16_t *ret_port)
+struct gs_error *exporter_parse_address(const char *text, char **ret_host, uint16_t *ret_port)
 {
     const char *colon = strrchr(text, ':');
     uint64_t port = 0;
@@ -450,7 +410,7 @@ static struct gs_error *parse_address(const char *text, char **ret_host, uint16_
     return NULL;
 }
 
-static struct gs_error *check_opts(const struct exporter_opts *o)
+struct gs_error *exporter_check_opts(const struct exporter_opts *o)
 {
     if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
         return gs_error_new(GS_EINVAL, "--kubernetes-gpu-id-type \"%s\": want uid or device-name",
@@ -473,10 +433,9 @@ static struct gs_error *check_opts(const struct exporter_opts *o)
     return NULL;
 }
 
-// Flags of dcgm-exporter that have no effect here are named once.
-static void tell_without_effect(const struct exporter_opts *o)
+void exporter_tell_without_effect(const struct exporter_opts *o)
 {
-    for (const struct gs_opt *row = opts; row->name; row++) {
+    for (const struct gs_opt *row = exporter_opts; row->name; row++) {
         if (!gs_streq(row->group, "Accepted without effect"))
             continue;
         const void *at = (const char *)o + row->offset;
@@ -485,352 +444,3 @@ static void tell_without_effect(const struct exporter_opts *o)
             gs_info("exporter", "--%s is accepted without effect: %s", row->name, row->help);
     }
 }
-
-static void set_log(const struct exporter_opts *o)
-{
-    const char *format = getenv("DCGM_EXPORTER_LOG_FORMAT");
-    if (format && *format && !getenv("GPUSCALE_LOG_FORMAT"))
-        gs_log_configure(gs_log_level(), gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
-    else if (!o->debug)
-        return;
-    if (o->debug)
-        gs_log_configure(GS_LOG_DEBUG, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
-}
-
-// Splits at commas; the names point into *copy.
-static void split_names(char *copy, struct gs_opt_list *ret)
-{
-    char *rest = copy;
-    for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
-        if (!*name)
-            continue;
-        gs_grow(&ret->items, &ret->cap, ret->len, sizeof(*ret->items));
-        ret->items[ret->len++] = name;
-    }
-}
-
-// The death signal only tells of later deaths, so the parent is checked after asking for it.
-static struct gs_error *tie_to_parent(const struct exporter_opts *o)
-{
-    if (!o->exit_with_parent && !o->parent_pid)
-        return NULL;
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
-        return gs_error_errno(errno, "--exit-with-parent");
-    if (o->parent_pid && getppid() != (pid_t)o->parent_pid)
-        return gs_error_new(GS_EUNAVAIL, "the parent process %d is gone", (int)o->parent_pid);
-    return NULL;
-}
-
-// --- simulated GPUs ---
-
-struct simulation {
-    struct sim *sim;
-    char *name;    // of a segment that we made; NULL: somebody else's
-    char *library; // NULL: no simulation
-};
-
-static void simulation_finish(struct simulation *s)
-{
-    sim_detach(s->sim);
-    if (s->name)
-        gs_error_free(sim_unlink(s->name));
-    free(s->name);
-    free(s->library);
-}
-
-// Those named by GPUSCALE_SIM, else the user's own, which `gpuscale sim` takes too. Made when they
-// are not there, and then gone with us.
-static struct gs_error *make_segment(const char *spec_text, struct simulation *s)
-{
-    struct sim_spec spec;
-    struct gs_error *err = sim_spec_load(spec_text, &spec);
-    if (err)
-        return gs_error_wrap(err, "--simulate");
-    const char *given = getenv(SIM_ENV);
-    GS_AUTO_FREE char *name =
-        given && *given ? gs_strdup(given) : gs_format("/gpuscale-sim-%u", getuid());
-    err = sim_attach(name, &s->sim);
-    bool make = err && gs_error_code(err) == GS_ENOTFOUND;
-    if (make) {
-        gs_error_free(err);
-        err = sim_create(name, &spec, &s->sim);
-    }
-    if (err)
-        return gs_error_wrap(err, "--simulate");
-    setenv(SIM_ENV, name, 1);
-    gs_info("exporter", "%s the SIMULATED GPUs %s", make ? "made" : "joined", name);
-    if (make)
-        s->name = GS_TAKE(name);
-    return NULL;
-}
-
-static struct gs_error *start_simulation(const struct exporter_opts *o, struct simulation *s)
-{
-    if (!o->simulate)
-        return NULL;
-    struct gs_error *err = make_segment(o->simulate, s);
-    return err ? err : cmd_find_simulated_library(&s->library);
-}
-
-// --- run ---
-
-struct run {
-    uv_loop_t loop;
-    uv_signal_t signals[4];
-    struct exporter *exporter;
-    struct counters counters;
-    struct web_config *web;
-    struct http_server *server;
-    struct http_client *http;
-    struct kube_client *kube;
-    struct pods *pods;
-    struct gs_error *err;
-    int64_t started_ns;
-};
-
-static void on_signal(uv_signal_t *s, int signum)
-{
-    struct run *r = s->data;
-    if (signum == SIGHUP) {
-        gs_info("exporter", "SIGHUP: there is nothing to load anew");
-        return;
-    }
-    gs_info("exporter", "%s: ending", strsignal(signum));
-    uv_stop(&r->loop);
-}
-
-static void watch_signals(struct run *r)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&r->loop, &r->signals[i]);
-        r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
-    }
-}
-
-static void on_ready(void *arg, const struct gpu_snapshot *first)
-{
-    struct run *r = arg;
-    gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
-            first->simulated ? "SIMULATED " : "", first->driver_version,
-            (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
-    if (first->simulated)
-        gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real one");
-}
-
-static void on_open_failed(void *arg, struct gs_error *err)
-{
-    struct run *r = arg;
-    if (gs_error_code(err) == GS_ENOTFOUND)
-        r->err = gs_error_new(GS_ENOTFOUND,
-                              "%s. Without a GPU, simulated ones can be had: gpuscale exporter "
-                              "--simulate 2xTesla-T4",
-                              gs_error_message(err));
-    else
-        r->err = gs_error_new(GS_EUNAVAIL, "%s", gs_error_message(err));
-    gs_error_free(err);
-    uv_stop(&r->loop);
-}
-
-// Closes what is left and lets the close callbacks run.
-static void finish_loop(struct run *r)
-{
-    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
-}
-
-// The server stands in front of the exporter when it asks for passwords or speaks TLS.
-static struct gs_error *start_server(struct run *r, const struct exporter_config *cfg)
-{
-    struct http_server_config http = {
-        .address = cfg->address,
-        .port = cfg->port,
-        .max_body = 64 * 1024,
-        .max_connections = 128,
-    };
-    web_config_apply(r->web, &http);
-    web_config_guard(r->web, exporter_handle, r->exporter);
-    return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
-}
-
-// Pods of this node and the ConfigMap, when something asks for them.
-static struct gs_error *ask_cluster(struct run *r, const struct exporter_opts *o,
-                                    struct exporter_config *cfg)
-{
-    bool pods = o->kubernetes && (o->pod_labels || o->pod_uid);
-    if (!pods && !o->configmap)
-        return NULL;
-    struct gs_error *err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
-    if (err && !o->configmap) {
-        gs_warn("exporter", "%s; pod labels and UIDs are left out", gs_error_message(err));
-        gs_error_free(err);
-        return NULL;
-    }
-    if (!err && o->configmap) {
-        counters_finish(&r->counters);
-        err = exporter_load_configmap(&r->loop, r->kube, o->configmap, &r->counters);
-    }
-    if (!err && pods) {
-        struct pods_config pods_cfg = {
-            .node_name = cfg->names.node_name,
-            .labels = o->pod_labels,
-            .uid = o->pod_uid,
-            .allowlist = o->label_regex,
-        };
-        err = pods_new(&r->loop, r->kube, &pods_cfg, &r->pods);
-        cfg->names.pod = pods_find;
-        cfg->names.pod_arg = r->pods;
-    }
-    return err;
-}
-
-static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
-                                  struct exporter_config *cfg)
-{
-    struct gs_error *err = NULL;
-    if (!o->configmap)
-        err = exporter_load_counters(o->collectors, &r->counters);
-    if (!err)
-        err = ask_cluster(r, o, cfg);
-    if (!err)
-        err = web_config_load(o->web_config, &r->web);
-    if (err)
-        return err;
-    struct exporter_config without_server = *cfg;
-    without_server.address = NULL;
-    without_server.names.counters = &r->counters;
-    err = exporter_start(&r->loop, &without_server, &r->exporter);
-    return err ? err : start_server(r, cfg);
-}
-
-static void finish_run(struct run *r, bool *ret_ended)
-{
-    http_server_stop(r->server);
-    *ret_ended = exporter_stop(r->exporter);
-    pods_free(r->pods);
-    kube_client_free(r->kube);
-    if (r->http)
-        http_client_free(r->http);
-    finish_loop(r);
-    web_config_free(r->web);
-    counters_finish(&r->counters);
-}
-
-static struct gs_error *serve(const struct exporter_opts *o, const struct exporter_config *base,
-                              bool *ret_ended)
-{
-    struct run r = {.started_ns = gs_mono_ns()};
-    struct exporter_config cfg = *base;
-    cfg.on_ready = on_ready;
-    cfg.on_open_failed = on_open_failed;
-    cfg.arg = &r;
-    uv_loop_init(&r.loop);
-    watch_signals(&r);
-    r.err = start_all(&r, o, &cfg);
-    if (!r.err) {
-        gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
-                strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
-                strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
-        uv_run(&r.loop, UV_RUN_DEFAULT);
-    }
-    finish_run(&r, ret_ended);
-    return r.err;
-}
-
-static struct gs_error *run_with(const struct exporter_opts *o, const struct simulation *s,
-                                 bool *ret_ended)
-{
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
-    struct gs_error *err = parse_address(o->address, &host, &port);
-    if (err)
-        return err;
-    char hostname[256] = "";
-    gethostname(hostname, sizeof(hostname) - 1);
-    const char *node = o->node_name && *o->node_name ? o->node_name : hostname;
-    GS_AUTO_FREE char *names = gs_strdup(o->resource_names ? o->resource_names : "");
-    struct gs_opt_list extra = {0};
-    split_names(names, &extra);
-    struct exporter_config cfg = {
-        .address = host,
-        .port = port,
-        .backend.library = s->library ? s->library : o->nvml_library,
-        .backend.simulated_only = s->library != NULL,
-        .interval_ns = o->interval_ms * GS_NS_PER_MS,
-        .stuck_after_ns = o->driver_timeout_ns,
-        .names =
-            {
-                .hostname_label = o->no_hostname ? NULL : o->hostname_label,
-                .hostname = node,
-                .node_name = node,
-                .old_namespace = o->old_namespace,
-                .replace_blanks = o->replace_blanks,
-                .virtual_gpus = o->virtual_gpus,
-                .devices = o->devices,
-                .hpc_dir = o->hpc_dir,
-                .xid_window_ms = (uint64_t)o->xid_window_ms,
-                .clock_window_ms = (uint64_t)o->clock_window_ms,
-                .timestamps = o->timestamps,
-            },
-        .backend.max_util = o->max_util,
-        .podresources_socket = o->kubernetes ? o->socket : NULL,
-        .podresources_interval_ns = o->podresources_interval_ns,
-        .extra_resources = extra.items,
-        .n_extra_resources = extra.len,
-    };
-    err = serve(o, &cfg, ret_ended);
-    free(extra.items);
-    return err;
-}
-
-static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exit)
-{
-    const struct exporter_opts *o = arg;
-    (void)argc, (void)argv, (void)ret_exit;
-    struct gs_error *err = check_opts(o);
-    if (!err)
-        err = tie_to_parent(o);
-    if (err)
-        return err;
-    set_log(o);
-    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little, and seldom at once
-    struct simulation sim = {0};
-    bool ended = true;
-    err = start_simulation(o, &sim);
-    if (!err && o->list_fields) {
-        err = exporter_list_fields(sim.library ? sim.library : o->nvml_library);
-        simulation_finish(&sim);
-        return err;
-    }
-    tell_without_effect(o);
-    if (!err)
-        err = run_with(o, &sim, &ended);
-    simulation_finish(&sim);
-    if (!ended) {
-        // The driver holds the sampler's thread: exit() would wait for it in library destructors.
-        gs_warn("exporter", "ending although a driver call has not returned");
-        if (err)
-            fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
-        fflush(NULL);
-        _exit(err ? 1 : 0);
-    }
-    return err;
-}
-
-const struct gs_verb verb_exporter = {
-    .name = "exporter",
-    .summary = "Serve what the GPUs of this machine do, in dcgm-exporter's format.",
-    .description =
-        "Samples the GPUs through the driver's NVML library, finds out which pod each GPU and each "
-        "process on it belongs to, and serves the result as Prometheus text on /metrics. /health "
-        "answers 200 while samples arrive. A value that the driver does not give has no line.",
-    .examples = "gpuscale exporter\n"
-                "gpuscale exporter -k --address 127.0.0.1:9400\n"
-                "gpuscale exporter --simulate 2xTesla-T4",
-    .opts = opts,
-    .opts_size = sizeof(struct exporter_opts),
-    .run = run,
-};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter_setup.h"
+#include "cmd/exporter/setup.h"
 
 #include "base/file.h"
 #include "base/log.h"

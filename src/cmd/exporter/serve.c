@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/serve.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/engine/web_config.h"
+#include "cmd/exporter/setup.h"
+#include "exporter/pods.h"
+
+#include <signal.h>
+
+struct run {
+    uv_loop_t loop;
+    uv_signal_t signals[4];
+    struct exporter *exporter;
+    struct counters counters;
+    struct web_config *web;
+    struct http_server *server;
+    struct http_client *http;
+    struct kube_client *kube;
+    struct pods *pods;
+    struct gs_error *err;
+    int64_t started_ns;
+};
+
+static void on_signal(uv_signal_t *s, int signum)
+{
+    struct run *r = s->data;
+    if (signum == SIGHUP) {
+        gs_info("exporter", "SIGHUP: there is nothing to load anew");
+        return;
+    }
+    gs_info("exporter", "%s: ending", strsignal(signum));
+    uv_stop(&r->loop);
+}
+
+static void watch_signals(struct run *r)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&r->loop, &r->signals[i]);
+        r->signals[i].data = r;
+        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static void on_ready(void *arg, const struct gpu_snapshot *first)
+{
+    struct run *r = arg;
+    gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
+            first->simulated ? "SIMULATED " : "", first->driver_version,
+            (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
+    if (first->simulated)
+        gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real one");
+}
+
+static void on_open_failed(void *arg, struct gs_error *err)
+{
+    struct run *r = arg;
+    if (gs_error_code(err) == GS_ENOTFOUND)
+        r->err = gs_error_new(GS_ENOTFOUND,
+                              "%s. Without a GPU, simulated ones can be had: gpuscale exporter "
+                              "--simulate 2xTesla-T4",
+                              gs_error_message(err));
+    else
+        r->err = gs_error_new(GS_EUNAVAIL, "%s", gs_error_message(err));
+    gs_error_free(err);
+    uv_stop(&r->loop);
+}
+
+// Closes what is left and lets the close callbacks run.
+static void finish_loop(struct run *r)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
+        uv_close((uv_handle_t *)&r->signals[i], NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+}
+
+// The server stands in front of the exporter when it asks for passwords or speaks TLS.
+static struct gs_error *start_server(struct run *r, const struct exporter_config *cfg)
+{
+    struct http_server_config http = {
+        .address = cfg->address,
+        .port = cfg->port,
+        .max_body = 64 * 1024,
+        .max_connections = 128,
+    };
+    web_config_apply(r->web, &http);
+    web_config_guard(r->web, exporter_handle, r->exporter);
+    return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
+}
+
+// Pods of this node and the ConfigMap, when something asks for them.
+static struct gs_error *ask_cluster(struct run *r, const struct exporter_opts *o,
+                                    struct exporter_config *cfg)
+{
+    bool pods = o->kubernetes && (o->pod_labels || o->pod_uid);
+    if (!pods && !o->configmap)
+        return NULL;
+    struct gs_error *err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
+    if (err && !o->configmap) {
+        gs_warn("exporter", "%s; pod labels and UIDs are left out", gs_error_message(err));
+        gs_error_free(err);
+        return NULL;
+    }
+    if (!err && o->configmap) {
+        counters_finish(&r->counters);
+        err = exporter_load_configmap(&r->loop, r->kube, o->configmap, &r->counters);
+    }
+    if (!err && pods) {
+        struct pods_config pods_cfg = {
+            .node_name = cfg->names.node_name,
+            .labels = o->pod_labels,
+            .uid = o->pod_uid,
+            .allowlist = o->label_regex,
+        };
+        err = pods_new(&r->loop, r->kube, &pods_cfg, &r->pods);
+        cfg->names.pod = pods_find;
+        cfg->names.pod_arg = r->pods;
+    }
+    return err;
+}
+
+static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
+                                  struct exporter_config *cfg)
+{
+    struct gs_error *err = NULL;
+    if (!o->configmap)
+        err = exporter_load_counters(o->collectors, &r->counters);
+    if (!err)
+        err = ask_cluster(r, o, cfg);
+    if (!err)
+        err = web_config_load(o->web_config, &r->web);
+    if (err)
+        return err;
+    struct exporter_config without_server = *cfg;
+    without_server.address = NULL;
+    without_server.names.counters = &r->counters;
+    err = exporter_start(&r->loop, &without_server, &r->exporter);
+    return err ? err : start_server(r, cfg);
+}
+
+static void finish_run(struct run *r, bool *ret_ended)
+{
+    http_server_stop(r->server);
+    *ret_ended = exporter_stop(r->exporter);
+    pods_free(r->pods);
+    kube_client_free(r->kube);
+    if (r->http)
+        http_client_free(r->http);
+    finish_loop(r);
+    web_config_free(r->web);
+    counters_finish(&r->counters);
+}
+
+struct gs_error *exporter_serve(const struct exporter_opts *o, const struct exporter_config *base,
+                                bool *ret_ended)
+{
+    struct run r = {.started_ns = gs_mono_ns()};
+    struct exporter_config cfg = *base;
+    cfg.on_ready = on_ready;
+    cfg.on_open_failed = on_open_failed;
+    cfg.arg = &r;
+    uv_loop_init(&r.loop);
+    watch_signals(&r);
+    r.err = start_all(&r, o, &cfg);
+    if (!r.err) {
+        gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
+                strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
+                strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
+        uv_run(&r.loop, UV_RUN_DEFAULT);
+    }
+    finish_run(&r, ret_ended);
+    return r.err;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lines are about: GPUs and MIG devices as --devices selects them, and their several owners.
+#include "exporter/render_impl.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { MAX_JOB_FILE = 64 * 1024, MAX_VARIANTS = 256 };
+
+// --- several owners ---
+
+static struct variant *add_variant(struct entity *e, const struct device_holder *h)
+{
+    e->variants = gs_realloc_array(e->variants, e->n_variants + 1, sizeof(*e->variants));
+    struct variant *v = &e->variants[e->n_variants++];
+    *v = (struct variant){.holder = h};
+    return v;
+}
+
+static void make_virtual(const struct render_names *names, struct entity *e)
+{
+    if (!names->virtual_gpus || !e->holders || !e->holders->len)
+        return;
+    for (size_t i = 0; i < e->holders->len; i++) {
+        const struct device_holder *h = &e->holders->items[i];
+        struct variant *v = add_variant(e, h);
+        v->per_pod = h->shared || e->holders->len > 1;
+        snprintf(v->vgpu, sizeof(v->vgpu), "%s", h->replica);
+    }
+}
+
+// Each line of the file is a job; the pods that there are stay on each line.
+static void make_jobs(const struct render_names *names, struct entity *e)
+{
+    if (!names->hpc_dir)
+        return;
+    GS_AUTO_FREE char *path = e->instance ? gs_format("%s/%u.%u", names->hpc_dir, e->device->index,
+                                                      e->instance->gpu_instance_id)
+                                          : gs_format("%s/%u", names->hpc_dir, e->device->index);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_JOB_FILE, &text);
+    if (err)
+        return;
+    struct gs_slice rest = gs_buf_slice(&text);
+    while (rest.data && e->n_variants < MAX_VARIANTS) {
+        struct gs_slice job = gs_slice_trim(gs_slice_cut(&rest, '\n'));
+        if (job.len)
+            add_variant(e, e->exclusive)->job = gs_slice_dup(job);
+    }
+}
+
+static void finish_variants(const struct render_names *names, struct entity *e)
+{
+    for (size_t i = 0; i < e->n_variants; i++) {
+        struct variant *v = &e->variants[i];
+        struct attributes a = {.holder = v->holder, .vgpu = v->vgpu, .job = v->job};
+        gs_buf_add_slice(&v->labels, gs_buf_slice(&e->labels));
+        render_add_attributes(names, &a, &v->labels);
+    }
+}
+
+// --- which devices ---
+
+// "g:0,2-4" has `n`; without a list all.
+static bool listed(const char *devices, unsigned n)
+{
+    const char *p = strchr(devices, ':');
+    if (!p)
+        return true;
+    while (*p) {
+        char *end;
+        unsigned long first = strtoul(p + 1, &end, 10), last = first;
+        if (end == p + 1)
+            return false;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        if (n >= first && n <= last)
+            return true;
+        p = strchr(end, ',');
+        if (!p)
+            return false;
+    }
+    return false;
+}
+
+bool render_devices_valid(const char *devices)
+{
+    if (gs_streq(devices, "f") || gs_streq(devices, "g") || gs_streq(devices, "i") ||
+        gs_streq(devices, "g+i"))
+        return true;
+    if ((devices[0] != 'g' && devices[0] != 'i') || devices[1] != ':')
+        return false;
+    const char *p = devices + 2;
+    for (;;) {
+        size_t n = strspn(p, "0123456789");
+        if (n == 0 || n > 4)
+            return false;
+        p += n;
+        if (*p == '-') {
+            n = strspn(p + 1, "0123456789");
+            if (n == 0 || n > 4)
+                return false;
+            p += 1 + n;
+        }
+        if (!*p)
+            return true;
+        if (*p++ != ',')
+            return false;
+    }
+}
+
+static void add_entity(const struct render_names *names, const struct gpu_snapshot *g,
+                       const struct device_map *map, const struct gpu_device *d,
+                       const struct gpu_instance *instance, struct entities *list)
+{
+    gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
+    struct entity *e = &list->items[list->len++];
+    *e = (struct entity){.device = d, .instance = instance};
+    e->holders = device_map_find(map, d, instance);
+    // Of a shared GPU the device's values are nobody's in particular: the last of several pods
+    // would win, and change with every kubelet reply. The per-process families tell who does what.
+    e->exclusive = device_holders_exclusive(e->holders);
+    render_add_entity_labels(names, g, e);
+    gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
+    struct attributes a = {.holder = e->exclusive};
+    render_add_attributes(names, &a, &e->all_labels);
+    make_virtual(names, e);
+    make_jobs(names, e);
+    finish_variants(names, e);
+}
+
+// As dcgm-exporter: by default the MIG devices of a GPU, or the GPU when it has none.
+void render_list_entities(const struct render_names *names, const struct gpu_snapshot *g,
+                          const struct device_map *map, struct entities *list)
+{
+    const char *devices = names->devices ? names->devices : "f";
+    bool both = gs_streq(devices, "g+i");
+    for (size_t i = 0; i < g->n_devices; i++) {
+        const struct gpu_device *d = &g->devices[i];
+        bool gpu = devices[0] == 'f' ? !d->n_instances : devices[0] == 'g';
+        bool instances = devices[0] != 'g' || both;
+        for (size_t k = 0; instances && k < d->n_instances; k++)
+            if (devices[0] != 'i' || listed(devices, d->instances[k].gpu_instance_id))
+                add_entity(names, g, map, d, &d->instances[k], list);
+        if (gpu && d->uuid[0] && listed(devices, d->index))
+            add_entity(names, g, map, d, NULL, list);
+    }
+}
+
+void render_entities_finish(struct entities *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        gs_buf_finish(&list->items[i].labels);
+        gs_buf_finish(&list->items[i].all_labels);
+        for (size_t k = 0; k < list->items[i].n_variants; k++) {
+            gs_buf_finish(&list->items[i].variants[k].labels);
+            free(list->items[i].variants[k].job);
+        }
+        free(list->items[i].variants);
+    }
+    free(list->items);
+}
+
+// A pod's processes on a shared device, summed up; never above the device's own value.
+void render_sum_pods(const struct sample *sample, struct entities *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        struct entity *e = &list->items[i];
+        const struct gpu_device *d = e->device;
+        size_t at = (size_t)(d - sample->gpus->devices);
+        for (size_t k = 0; k < d->n_processes && e->n_variants; k++) {
+            const struct gpu_process *p = &d->processes[k];
+            const struct owner *o = &sample->owners[at][k];
+            if ((e->instance && p->gpu_instance != e->instance->gpu_instance_id) ||
+                o->kind != OWNER_POD || !o->pod[0])
+                continue;
+            for (size_t n = 0; n < e->n_variants; n++) {
+                struct variant *v = &e->variants[n];
+                if (!v->holder || !gs_streq(v->holder->pod, o->pod) ||
+                    !gs_streq(v->holder->namespace_name, o->namespace_name) ||
+                    (o->container[0] && !gs_streq(v->holder->container, o->container)))
+                    continue;
+                v->util += p->sm_util;
+                v->has_util |= p->has_util;
+                v->memory_mib += p->memory_bytes >> 20;
+                v->has_memory |= p->has_memory;
+                break;
+            }
+        }
+        for (size_t n = 0; n < e->n_variants; n++)
+            if (e->variants[n].util > 100)
+                e->variants[n].util = 100;
+    }
+}

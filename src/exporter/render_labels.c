@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels of a device and of whose it is, in dcgm-exporter's order.
+#include "exporter/render_impl.h"
+
+#include "metrics/write.h"
+
+void render_add_label(struct gs_buf *b, const char *name, const char *value)
+{
+    if (b->len)
+        gs_buf_add_char(b, ',');
+    gs_buf_add_str(b, name);
+    gs_buf_add(b, "=\"", 2);
+    metrics_write_label_value(b, gs_slice_of(value));
+    gs_buf_add_char(b, '"');
+}
+
+void render_add_label_u64(struct gs_buf *b, const char *name, const char *prefix, uint64_t value)
+{
+    render_add_label(b, name, prefix);
+    b->len--; // the closing quote
+    gs_buf_add_u64(b, value);
+    gs_buf_add_char(b, '"');
+}
+
+void render_add_label_if(struct gs_buf *b, const char *name, const char *value)
+{
+    if (value && value[0])
+        render_add_label(b, name, value);
+}
+
+static void add_model(const struct render_names *names, const char *model, struct gs_buf *out)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add(&text, "", 0);
+    for (const char *p = model; names->replace_blanks && *p; p++) {
+        bool blank = *p == ' ' || *p == '\t';
+        if (!blank)
+            gs_buf_add_char(&text, *p);
+        else if (p[1] != ' ' && p[1] != '\t')
+            gs_buf_add_char(&text, '-');
+    }
+    render_add_label(out, "modelName", names->replace_blanks ? text.data : model);
+}
+
+static void add_label_fields(const struct render_names *names, const struct gpu_snapshot *g,
+                             struct entity *e)
+{
+    const struct counters *c = names->counters;
+    for (size_t i = c->n_families; i < c->len; i++) {
+        enum gpu_field f = c->rows[i].field;
+        const char *text = gpu_field_text(g, e->device, f);
+        char number[32];
+        const struct gpu_value *v = &e->device->fields[f];
+        if (gpu_field_info(f)->kind != GPU_TEXT && v->validity == GPU_VALID) {
+            snprintf(number, sizeof(number), v->is_double ? "%f" : "%.0f",
+                     v->is_double ? v->d : (double)v->i);
+            text = number;
+        }
+        render_add_label_if(&e->labels, c->rows[i].name, text);
+    }
+}
+
+void render_add_entity_labels(const struct render_names *names, const struct gpu_snapshot *g,
+                              struct entity *e)
+{
+    const struct gpu_device *d = e->device;
+    render_add_label_u64(&e->labels, "gpu", "", d->index);
+    render_add_label(&e->labels, names->old_namespace ? "uuid" : "UUID", d->uuid);
+    render_add_label(&e->labels, "pci_bus_id", d->pci_bus_id);
+    render_add_label_u64(&e->labels, "device", "nvidia", d->index);
+    add_model(names, d->name, &e->labels);
+    if (e->instance) {
+        render_add_label(&e->labels, "GPU_I_PROFILE", e->instance->profile);
+        render_add_label_u64(&e->labels, "GPU_I_ID", "", e->instance->gpu_instance_id);
+    }
+    if (names->hostname_label)
+        render_add_label_if(&e->labels, names->hostname_label, names->hostname);
+    add_label_fields(names, g, e);
+}
+
+void render_add_attributes(const struct render_names *names, const struct attributes *a,
+                           struct gs_buf *out)
+{
+    const struct device_holder *h = a->holder;
+    bool old = names->old_namespace;
+    struct render_pod pod = {0};
+    bool known = h && names->pod && names->pod(names->pod_arg, h->namespace_name, h->pod, &pod);
+    if (known && pod.labels)
+        gs_buf_add_str(out, pod.labels);
+    if (h)
+        render_add_label(out, old ? "container_name" : "container", h->container);
+    if (a->xid_code) {
+        render_add_label(out, "err_code", a->xid_code);
+        render_add_label(out, "err_msg", a->xid_text);
+    }
+    render_add_label_if(out, "hpc_job", a->job);
+    if (h && old) {
+        render_add_label(out, "pod_name", h->pod);
+        render_add_label(out, "pod_namespace", h->namespace_name);
+    } else if (h) {
+        render_add_label(out, "namespace", h->namespace_name);
+        render_add_label(out, "pod", h->pod);
+    }
+    if (known)
+        render_add_label_if(out, "pod_uid", pod.uid);
+    render_add_label_if(out, "vgpu", a->vgpu);
+}

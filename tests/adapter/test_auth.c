@@ -93,10 +93,10 @@ struct request {
     struct http_exchange *x;
 };
 
-static void on_checked(void *arg, bool allowed)
+static void on_checked(void *arg, const struct auth_decision *d)
 {
     struct request *r = arg;
-    if (allowed)
+    if (d->allowed)
         http_reply_text(r->x, 200, "ok");
     api_path_finish(&r->path);
     free(r);

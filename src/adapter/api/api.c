@@ -114,11 +114,11 @@ static void dispatch(struct api_call *c)
     api_call_end(c);
 }
 
-static void on_checked(void *arg, bool allowed)
+static void on_checked(void *arg, const struct auth_decision *d)
 {
     struct api_call *c = arg;
     c->auth = NULL;
-    if (allowed)
+    if (d->allowed)
         dispatch(c);
     else
         api_call_end(c);

@@ -33,9 +33,21 @@ struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
                           struct auth **ret);
 void auth_free(struct auth *a);
 
-// Allowed: cb(arg, true). Otherwise the exchange was answered (401, 403, 500) and cb is called with
-// false. May be called from inside, and then NULL is returned.
-typedef void (*auth_fn)(void *arg, bool allowed);
+struct auth_user {
+    char *name, *uid;       // NULL: not known yet
+    json_t *groups, *extra; // an array; an object of arrays
+};
+
+// Borrowed for the call.
+struct auth_decision {
+    bool allowed;
+    const struct auth_user *user;
+    const char *reason; // of who decided; may be NULL
+};
+
+// Not allowed: the exchange was answered (401, 403, 500). May be called from inside, and then NULL
+// is returned.
+typedef void (*auth_fn)(void *arg, const struct auth_decision *d);
 struct auth_op;
 struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct api_path *path,
                            auth_fn cb, void *arg);

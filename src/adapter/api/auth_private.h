@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the files of authentication and authorisation.
+#pragma once
+
+#include "adapter/api/auth.h"
+#include "adapter/api/ca_set.h"
+#include "adapter/api/reviews.h"
+#include "base/hmap.h"
+
+enum { AUTH_MAX_NAMES = 64 };
+
+struct auth_names {
+    char *items[AUTH_MAX_NAMES];
+    size_t n;
+};
+
+// What the front proxy is recognised by.
+struct front_proxy {
+    struct ca_set *ca;
+    struct auth_names user_headers, group_headers, extra_prefixes, allowed;
+};
+
+struct auth {
+    struct gs_hmap *verdicts; // of chains of certificates
+    uv_loop_t *loop;
+    struct auth_options o;
+    struct front_proxy proxy;
+    struct ca_set *client_ca;
+    bool own_proxy, own_client_ca; // from flags: the ConfigMap does not change them
+    struct reviews *tokens, *access;
+    struct kube_cache *map;
+    struct kube_request *first;
+    void (*on_ready)(void *arg, struct gs_error *err);
+    void *ready_arg;
+    struct auth_stats stats;
+};
+
+struct auth_op {
+    struct auth *a;
+    struct http_exchange *x;
+    struct auth_user user;
+    // Copies: the path's owner may go first.
+    bool is_resource;
+    char *verb, *group, *version, *ns, *resource, *name, *subresource, *path;
+    struct reviews_op *review;
+    auth_fn cb;
+    void *arg;
+    bool inside, done;
+};
+
+// The end of a check; reason: what the cluster said of it, may be NULL.
+void auth_finish(struct auth_op *op, bool allowed, const char *reason);
+
+// --- front_proxy.c: the front proxy and the CA of clients, of flags or of the ConfigMap ---
+
+struct gs_error *front_proxy_take_flags(struct auth *a);
+void front_proxy_follow(struct auth *a); // reads and follows the ConfigMap; calls on_ready
+void front_proxy_finish(struct front_proxy *p);
+
+// --- identify.c: who asks; ends with auth_permit() or a refusal ---
+
+void auth_identify(struct auth_op *op);
+void auth_verdict_free(void *verdict);
+
+// --- permit.c: may they; and the refusals ---
+
+void auth_permit(struct auth_op *op);
+void auth_refuse_401(struct auth_op *op);
+bool auth_in_group(const json_t *groups, const char *name);

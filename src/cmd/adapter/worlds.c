@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/adapter/run.h"
+
+#include <sys/stat.h>
+
+enum { DEFAULT_RELIST_MS = 600000 };
+
+static void world_free(struct world *w)
+{
+    provider_free(w->provider);
+    registry_free(w->registry);
+    adapter_config_free(w->config);
+    *w = (struct world){0};
+}
+
+// Requests that began in it end in it.
+static void retire(struct run *r, struct world *w)
+{
+    if (!w->registry)
+        return;
+    if (r->n_retired == RUN_MAX_RETIRED) {
+        world_free(&r->retired[0]);
+        memmove(r->retired, r->retired + 1, --r->n_retired * sizeof(r->retired[0]));
+    }
+    registry_stop(w->registry);
+    w->retired_ns = gs_mono_ns();
+    r->retired[r->n_retired++] = *w;
+    *w = (struct world){0};
+}
+
+void run_free_retired(struct run *r, int64_t age_ns)
+{
+    while (r->n_retired && gs_mono_ns() - r->retired[0].retired_ns >= age_ns) {
+        world_free(&r->retired[0]);
+        memmove(r->retired, r->retired + 1, --r->n_retired * sizeof(r->retired[0]));
+    }
+}
+
+void run_show_world(struct run *r)
+{
+    const struct api_world w = {.config = r->now.config,
+                                .registry = r->now.registry,
+                                .gpu = r->gpu,
+                                .provider = r->now.provider,
+                                .source = r->source,
+                                .mapper = r->mapper};
+    api_set_world(r->api, &w);
+}
+
+static int64_t relist_ms(const struct run *r, const struct adapter_config *c)
+{
+    int64_t ns = r->f->relist_ns;
+    if (ns <= 0 && c->relist_interval)
+        gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
+    if (ns > 0)
+        return ns / GS_NS_PER_MS;
+    return r->engine ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
+}
+
+static void on_round(void *arg)
+{
+    struct run *r = arg;
+    if (!r->next.registry)
+        return;
+    // The first answers of a new configuration are in: from now on it is the one that is served.
+    struct world old = r->now;
+    r->now = r->next;
+    r->next = (struct world){0};
+    run_show_world(r);
+    retire(r, &old);
+}
+
+struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct world *ret)
+{
+    int64_t relist = relist_ms(r, c), age = r->f->max_age_ns / GS_NS_PER_MS;
+    if (age && age < relist && c->n_rules)
+        return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
+    const struct registry_options registry = {.config = c,
+                                              .source = r->source,
+                                              .mapper = r->mapper,
+                                              .relist_ms = relist,
+                                              .max_age_ms = age,
+                                              .on_round = on_round,
+                                              .arg = r};
+    ret->config = c;
+    ret->registry = registry_new(&r->loop, &registry);
+    const struct provider_options provider = {.config = c,
+                                              .source = r->source,
+                                              .mapper = r->mapper,
+                                              .registry = ret->registry,
+                                              .kube = r->lister.kube,
+                                              .list_age_ms = r->f->value_age_ns / GS_NS_PER_MS,
+                                              .gpu = r->gpu};
+    ret->provider = provider_new(&provider);
+    return NULL;
+}
+
+static struct timespec config_time(const struct run *r)
+{
+    struct stat st;
+    return r->f->config && stat(r->f->config, &st) == 0 ? st.st_mtim : (struct timespec){0};
+}
+
+struct gs_error *run_load_config(struct run *r, struct adapter_config **ret)
+{
+    r->config_time = config_time(r);
+    if (r->f->config)
+        return adapter_config_load(r->f->config, ret);
+    return adapter_config_parse(GS_SLICE("{}"), "(no configuration)", ret);
+}
+
+void run_reload(struct run *r)
+{
+    struct adapter_config *c = NULL;
+    struct gs_error *err = run_load_config(r, &c);
+    struct world w = {0};
+    if (!err)
+        err = run_make_world(r, c, &w);
+    r->reloads++;
+    if (err) {
+        r->reload_failures++;
+        gs_err("adapter", "the old configuration stays: %s", gs_error_message(err));
+        gs_error_free(err);
+        adapter_config_free(c);
+        return;
+    }
+    world_free(&r->next);
+    r->next = w;
+    r->loaded_ms = gs_unix_ms();
+    gs_info("adapter", "configuration loaded again: %zu rules", c->n_rules);
+    if (!c->n_rules)
+        on_round(r);
+}
+
+void run_reload_changed(struct run *r)
+{
+    struct timespec now = config_time(r);
+    if (r->f->config &&
+        (now.tv_sec != r->config_time.tv_sec || now.tv_nsec != r->config_time.tv_nsec))
+        run_reload(r);
+}
+
+void run_free_worlds(struct run *r)
+{
+    run_free_retired(r, 0);
+    world_free(&r->next);
+    world_free(&r->now);
+}

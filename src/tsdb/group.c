@@ -150,11 +150,11 @@ static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
     return slot;
 }
 
-struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_label *labels, size_t n,
-                                 uint32_t *ret_slot)
+static struct gs_error *find_slot(struct tsdb_group *g, const struct metrics_label *labels,
+                                  size_t n, bool always, uint32_t *ret_slot)
 {
     tsdb_ref ref;
-    struct gs_error *err = tsdb_series_get(g->db, labels, n, &ref);
+    struct gs_error *err = series_get(g->db, labels, n, always, &ref);
     if (err)
         return err;
     const struct series *s = &g->db->series[ref];
@@ -163,6 +163,18 @@ struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_labe
     else if (!s->claims || !find_loose(g, ref, ret_slot))
         *ret_slot = add_slot(g, ref);
     return NULL;
+}
+
+struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_label *labels, size_t n,
+                                 uint32_t *ret_slot)
+{
+    return find_slot(g, labels, n, false, ret_slot);
+}
+
+struct gs_error *tsdb_group_slot_always(struct tsdb_group *g, const struct metrics_label *labels,
+                                        size_t n, uint32_t *ret_slot)
+{
+    return find_slot(g, labels, n, true, ret_slot);
 }
 
 void tsdb_group_free(struct tsdb_group *g)
@@ -207,6 +219,11 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
     g->t_ms = t_ms;
     clear_row(g);
     return NULL;
+}
+
+void tsdb_group_refuse(struct tsdb_group *g, size_t n)
+{
+    g->db->out_of_order += n;
 }
 
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value)

@@ -103,8 +103,8 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
     return ref;
 }
 
-struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
-                                 tsdb_ref *ret)
+struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                            bool always, tsdb_ref *ret)
 {
     if (n > MAX_LABELS)
         return gs_error_new(GS_ELIMIT, "more than %zu labels", MAX_LABELS);
@@ -121,7 +121,7 @@ struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *la
         unref_pairs(db, pairs, n);
         return NULL;
     }
-    if (db->n_live >= db->cfg.max_series) {
+    if (db->n_live >= db->cfg.max_series && !always) {
         db->refused++;
         unref_pairs(db, pairs, n);
         return gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series",
@@ -129,6 +129,12 @@ struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *la
     }
     *ret = add_series(db, pairs, n, hash);
     return NULL;
+}
+
+struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                                 tsdb_ref *ret)
+{
+    return series_get(db, labels, n, false, ret);
 }
 
 void series_drop(struct tsdb *db, tsdb_ref ref)

@@ -5,6 +5,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "tsdb/file_sync.h"
 #include "tsdb/store.h"
 #include "tsdb/wal_codec.h"
 #include "tsdb/wal_files.h"
@@ -30,9 +31,8 @@ struct snapshots {
     uint64_t round;    // groups that were settled in it have this number
     tsdb_ref at;       // next series
     uint64_t next_id;  // of a text or a column of times
-    unsigned log_from; // the log behind its cut; all before was needed to this point
-    // of the last one
-    unsigned log_before;
+    unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
+    struct file_sync *sync; // it is on its way there
     int64_t began_ms;
     uint64_t began_bytes; // of the log
     // Numbers of texts and columns given in this step; both may be others' at the next one.
@@ -59,6 +59,8 @@ void snapshots_close(struct snapshots *s)
     if (!s)
         return;
     gs_closep(&s->fd); // one that did not end: what it has counts, the log has the rest
+    if (s->sync)
+        file_sync_end(s->sync); // the log stays: it is read beside it
     gs_buf_finish(&s->buffer);
     gs_hmap_free(s->texts);
     gs_hmap_free(s->times);
@@ -178,21 +180,30 @@ static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t n
     gs_buf_add(&s->buffer, WAL_BLOCKS_MAGIC, 8);
 }
 
-static void end(struct snapshots *s, struct wal *w)
+static void settled(struct snapshots *s, struct wal *w, bool ok)
 {
-    write_buffer(s);
-    gs_closep(&s->fd);
-    s->fd = -1;
     s->running = false;
-    s->all = s->failed;
-    if (s->failed) {
-        gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
-                s->dir);
-        wal_files_drop_last(&s->files);
+    s->all = !ok;
+    if (ok) {
+        wal_drop_before(w, s->log_from);
         return;
     }
-    wal_drop_before(w, s->log_before);
-    s->log_before = s->log_from;
+    gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
+            s->dir);
+    wal_files_drop_last(&s->files);
+}
+
+static void end(struct snapshots *s, struct wal *w)
+{
+    bool ok = false;
+    write_buffer(s);
+    if (!s->failed)
+        s->sync = file_sync_start(s->fd, s->dir, &ok);
+    else
+        gs_closep(&s->fd);
+    s->fd = -1;
+    if (!s->sync)
+        settled(s, w, ok);
 }
 
 // The newest samples of groups go into blocks. Returns how many series that were.
@@ -220,6 +231,11 @@ void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t
             wal_written(w) - s->began_bytes < s->log_bytes)
             return;
         begin(s, db, w, now_ms);
+    }
+    if (s->sync) {
+        if (file_sync_done(s->sync))
+            settled(s, w, file_sync_end(GS_TAKE(s->sync)));
+        return;
     }
     gs_hmap_clear(s->texts);
     gs_hmap_clear(s->times);

@@ -10,9 +10,8 @@
 //             use in the file: number * 2 + 1 and the thing itself, later number * 2.
 //
 // A snapshot begins with a cut of the log and goes on for some seconds, a part at each step, while
-// samples come in: what came before the cut is in blocks when it ends. Then the part of the log
-// that the snapshot before made needless is deleted (not the newest part: the operating system may
-// not have written this snapshot's file to the disk yet).
+// samples come in: what came before the cut is in blocks when it ends. Then the file is written to
+// the disk itself (fsync, on a thread), and when it is there the log before the cut is deleted.
 #pragma once
 
 #include "tsdb/wal.h"
@@ -31,7 +30,8 @@ void snapshots_close(struct snapshots *s);
 // Before wal_recover: the blocks of all files into db, the empty one of a start.
 void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
                        struct wal_recovery *stats);
-// Call each second. Begins a snapshot when it is time, or does a bounded part of one.
+// Call each second. Begins a snapshot when it is time, or does a bounded part of one; while its
+// file is on its way to the disk nothing.
 void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms);
 uint64_t snapshots_bytes(const struct snapshots *s);
 

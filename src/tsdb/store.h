@@ -75,6 +75,9 @@ struct tsdb {
 };
 
 // series.c
+// tsdb_series_get(); always: also at the limit of series.
+struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                            bool always, tsdb_ref *ret);
 void series_table_finish(struct tsdb *db);
 void series_drop(struct tsdb *db, tsdb_ref ref);
 // index.c

@@ -65,8 +65,14 @@ void tsdb_group_free(struct tsdb_group *g);
 // The series' slot, made when it is new. Before begin or within a pass.
 struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_label *labels, size_t n,
                                  uint32_t *ret_slot);
+// The same for a series about the group itself (up of a target), of which there are a few: the
+// limit of series does not hold for it.
+struct gs_error *tsdb_group_slot_always(struct tsdb_group *g, const struct metrics_label *labels,
+                                        size_t n, uint32_t *ret_slot);
 // GS_ECONFLICT when t_ms is not newer than the group's last pass.
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms);
+// n samples of a pass that could not begin are counted as out of order.
+void tsdb_group_refuse(struct tsdb_group *g, size_t n);
 // The hot path: a store into a column. The first value of a slot in a pass stays; a second put
 // returns false (duplicate sample).
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "tsdb/file_sync.h"
 #include "tsdb/wal_codec.h"
 #include "tsdb/wal_files.h"
 
@@ -29,6 +30,7 @@ struct wal {
     int lock_fd, fd; // fd -1: no open segment
     uint64_t run;
     struct wal_files segments; // the last one is open when fd is
+    struct file_sync *sync;    // the one before it is on its way to the disk
     int64_t opened_ms;
     uint64_t written; // since the start
     struct gs_buf buffer;
@@ -50,6 +52,20 @@ static struct gs_error *lock_dir(struct wal *w)
                    ? gs_error_new(GS_EEXIST, "%s: another process uses this storage path", w->dir)
                    : gs_error_errno(errno, "%s", path);
     return NULL;
+}
+
+// A full segment goes to the disk in the background, unless the disk is still busy with the one
+// before: then when the operating system likes.
+static void seal_segment(struct wal *w)
+{
+    bool ok;
+    if (w->sync && file_sync_done(w->sync))
+        (void)file_sync_end(GS_TAKE(w->sync));
+    if (w->fd >= 0 && !w->sync)
+        w->sync = file_sync_start(w->fd, w->dir, &ok);
+    else
+        gs_closep(&w->fd);
+    w->fd = -1;
 }
 
 struct gs_error *wal_open(const struct wal_config *cfg, struct wal **ret)
@@ -81,7 +97,11 @@ void wal_close(struct wal *w)
         return;
     if (w->buffer.len)
         wal_flush(w, gs_unix_ms());
-    gs_closep(&w->fd);
+    for (int i = 0; i < 2; i++) { // a clean stop is on the disk
+        if (w->sync)
+            (void)file_sync_end(GS_TAKE(w->sync));
+        seal_segment(w);
+    }
     gs_closep(&w->lock_fd);
     gs_buf_finish(&w->buffer);
     wal_files_finish(&w->segments);
@@ -112,8 +132,7 @@ void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_reco
 
 static void forget_segment(struct wal *w)
 {
-    gs_closep(&w->fd);
-    w->fd = -1;
+    seal_segment(w);
     if (w->seen)
         memset(w->seen, 0, w->seen_words * sizeof(*w->seen));
     for (size_t i = 0; i < w->n_groups; i++)

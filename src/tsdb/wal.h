@@ -11,8 +11,10 @@
 //             loss is that record and what it defines until the end of its segment.
 //
 // Writes are buffered and handed to the operating system by wal_flush() (each second) or when 1 MiB
-// is full: killing the process costs what was not flushed. When the disk takes no more, records are
-// dropped and counted; the next flush that works starts a new segment.
+// is full: killing the process costs what was not flushed. Full segments are written to the disk
+// itself (fsync, on a thread); losing power costs what the operating system has not written of the
+// last one. When the disk takes no more, records are dropped and counted; the next flush that works
+// starts a new segment.
 #pragma once
 
 #include "tsdb/tsdb.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "differential.h"
 
+#include "base/mem.h"
+
 #include <math.h>
 
 struct emit {
@@ -56,6 +58,7 @@ static void emit_family(struct emit *e, const struct family *f)
 {
     static const char *const pods[] = {"vision-0", "vision-1", "bert-0"};
     static const char *const nodes[] = {"node-a", "node-b", "node-b"};
+    static const char *const instances[] = {"node-a:9400", "node-b:9400", "node-b:9400"};
     static const int orders[2][3] = {{0, 1, 2}, {0, 2, 1}};
     static const int bounds[] = {5, 0, 1, 2, 4, 3};
     for (int k = 0; f->values[k]; k++)
@@ -67,12 +70,14 @@ static void emit_family(struct emit *e, const struct family *f)
                 {gs_slice_of(f->third), gs_slice_of(f->values[k])},
                 {GS_SLICE("node"), gs_slice_of(p == 2 && k == 0 ? "" : nodes[p])},
                 {GS_SLICE("pod"), gs_slice_of(pods[p])},
+                {GS_SLICE("instance"), gs_slice_of(instances[p])},
             };
+            size_t n_labels = gs_streq(f->third, "gpu") ? 5 : 4;
             double sum = 0;
             for (int i = 0; i < 360; i++) {
                 double v = value(e, f->shape, series, i, &sum);
                 if (there(f->shape, series, i))
-                    e->fn(e->arg, labels, 4, DATA_START_MS + i * 15000 + p * 1700 + 411, v);
+                    e->fn(e->arg, labels, n_labels, DATA_START_MS + i * 15000 + p * 1700 + 411, v);
             }
         }
 }
@@ -86,6 +91,8 @@ void data_each(void (*fn)(void *arg, const struct metrics_label *labels, size_t 
         {"DCGM_FI_DEV_GPU_TEMP", "gpu", {"0", "1"}, GAUGE},
         {"DCGM_FI_DEV_GPU_UTIL", "gpu", {"0", "1"}, GAUGE},
         {"DCGM_FI_DEV_POWER_USAGE", "gpu", {"0"}, SIGNED},
+        {"DCGM_FI_DEV_SM_CLOCK", "gpu", {"0", "1"}, GAUGE},
+        {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gpu", {"0", "1"}, GAUGE},
         {"gaps", "gpu", {"0", "1"}, GAPS},
         {"http_requests_total", "code", {"200", "404", "500"}, COUNTER},
         {"kube_pod_labels", "label_app", {"cuda-test"}, CONSTANT},

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The same samples in a real Prometheus and in src/promql, the same queries, the results compared.
-# GPUSCALE_PROMETHEUS3: a prometheus 3 that is asked as well (queries marked "3: ", texts of errors,
-# forms). DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT: of the random queries.
+# Debian's Prometheus is asked, and version 3 where prometheus3.sh has built it: that one also at times
+# that fall on samples (its ranges leave out their start), queries marked "3: ", texts of errors, forms.
+# GPUSCALE_PROMETHEUS3: another version 3. DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT: of the random queries.
 set -eu
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 here=$source/tests/differential
@@ -52,9 +53,12 @@ failed=0
 start prometheus
 "$program" queries "$port" "$here/queries.txt" || failed=1
 "$program" random "$port" "$seed" "$count" || failed=1
-if [ -n "${GPUSCALE_PROMETHEUS3:-}" ]; then
+three=${GPUSCALE_PROMETHEUS3:-}
+[ -n "$three" ] || ! cache=$("$here/prometheus3.sh" --no-build) || three=$cache/prometheus
+if [ -n "$three" ]; then
+    echo "and against $("$three" --version 2>&1 | head -n 1)"
     kill -TERM "$pid" && wait "$pid" || true
-    start "$GPUSCALE_PROMETHEUS3"
+    start "$three"
     "$program" queries "$port" "$here/queries.txt" 3 || failed=1
     "$program" random "$port" "$seed" "$count" 3 || failed=1
     "$program" format "$port" "$here/format.txt" 3 || failed=1

@@ -385,6 +385,23 @@ static void test_the_stores_series_limit(void **state)
     stop(&w);
 }
 
+// … also of a target that comes when the store is full.
+static void test_a_target_for_which_the_store_has_no_room(void **state)
+{
+    struct world w = {.db = tsdb_new(&(struct tsdb_config){.max_series = 2}), .cfg = plain};
+    struct metrics_label own[] = {{GS_SLICE("__name__"), GS_SLICE("other")},
+                                  {GS_SLICE("n"), GS_SLICE("1")}};
+    assert_ok(tsdb_append(w.db, own, 2, 900, 1));
+    own[1].value = GS_SLICE("2");
+    assert_ok(tsdb_append(w.db, own, 2, 900, 1));
+    open_target(&w);
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("a 1\n"), NULL, 1000, 0.1), GS_ELIMIT,
+                 "series limit of the store exceeded");
+    assert_true(value_of(&w, "up", 1000) == 0);
+    assert_true(value_of(&w, "scrape_samples_scraped", 1000) == 1);
+    stop(&w);
+}
+
 static void count_family(void *arg, const struct metrics_metadata *m)
 {
     (*(size_t *)arg)++;
@@ -420,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_duplicates_are_counted),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_the_stores_series_limit),
+        cmocka_unit_test(test_a_target_for_which_the_store_has_no_room),
         cmocka_unit_test(test_metadata_of_gone_families_is_dropped),
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),

@@ -85,6 +85,29 @@ static char *ask(struct world *w, const char *query, int64_t t)
         assert_string_equal(got_, want);                                                           \
     } while (0)
 
+// As in Prometheus: what is too old is refused and counted, the rule says so until the clock has
+// caught up.
+static void test_the_clock_is_set_back(void **state)
+{
+    struct world w;
+    struct tsdb_stats stats;
+    start(&w, "groups: [{name: g, rules: [{record: all, expr: sum(util)}]}]");
+    put(&w, "0", 5000, 3);
+    rule_runner_eval(w.runner, 20000);
+    assert_int_equal(w.runner->rules[0].health, RULE_OK);
+    rule_runner_eval(w.runner, 10000);
+    assert_int_equal(w.runner->rules[0].health, RULE_ERR);
+    assert_string_equal(w.runner->rules[0].last_error, "out of order sample");
+    tsdb_stats(w.db, &stats);
+    assert_int_equal(stats.out_of_order, 1);
+    rule_runner_eval(w.runner, 30000);
+    assert_int_equal(w.runner->rules[0].health, RULE_OK);
+    assert_null(w.runner->rules[0].last_error);
+    assert_answer(&w, "count_over_time(all[1m])", 30000, "{} 2");
+    stop(&w);
+    (void)state;
+}
+
 static void test_record(void **state)
 {
     struct world w;
@@ -360,12 +383,19 @@ static void test_two_rules_one_series(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record),         cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_alert_life),     cmocka_unit_test(test_pending_goes_away),
-        cmocka_unit_test(test_what_is_sent),   cmocka_unit_test(test_limit_of_alerts),
-        cmocka_unit_test(test_query_offset),   cmocka_unit_test(test_restore),
-        cmocka_unit_test(test_take_over),      cmocka_unit_test(test_bad_template_shows),
-        cmocka_unit_test(test_template_query), cmocka_unit_test(test_two_rules_one_series),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_the_clock_is_set_back),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_alert_life),
+        cmocka_unit_test(test_pending_goes_away),
+        cmocka_unit_test(test_what_is_sent),
+        cmocka_unit_test(test_limit_of_alerts),
+        cmocka_unit_test(test_query_offset),
+        cmocka_unit_test(test_restore),
+        cmocka_unit_test(test_take_over),
+        cmocka_unit_test(test_bad_template_shows),
+        cmocka_unit_test(test_template_query),
+        cmocka_unit_test(test_two_rules_one_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

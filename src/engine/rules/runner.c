@@ -187,8 +187,11 @@ static struct gs_error *store(const struct tsdb *db, struct rule_state *s, int64
 {
     uint64_t refused = tsdb_refused(db);
     struct gs_error *first = tsdb_group_begin(s->series, t_ms);
-    if (first)
-        return first;
+    if (first) { // the clock was set back
+        tsdb_group_refuse(s->series, n);
+        gs_error_free(first);
+        return n ? gs_error_new(GS_ECONFLICT, "out of order sample") : NULL;
+    }
     for (size_t i = 0; i < n; i++) {
         struct gs_error *err = put_sample(s->series, &items[i]);
         *ret_stored += !err;

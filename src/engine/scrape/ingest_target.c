@@ -388,10 +388,10 @@ static void find_reports(struct scrape_ingest *in)
     for (int i = 0; i < N_REPORTS; i++) {
         struct metrics_label name = {GS_SLICE("__name__"), gs_slice_of(report_names[i])};
         sample_labels_merge(&in->target, false, &name, 1, &in->builder);
-        struct gs_error *err =
-            tsdb_group_slot(in->group, in->builder.items, in->builder.len, &in->report_slots[i]);
+        struct gs_error *err = tsdb_group_slot_always(in->group, in->builder.items, in->builder.len,
+                                                      &in->report_slots[i]);
         in->reports_known = in->reports_known && !err;
-        gs_error_free(err); // the series limit: tried again with the next scrape
+        gs_error_free(err); // too many labels
     }
 }
 

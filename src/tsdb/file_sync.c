@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/file_sync.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#define STACK_BYTES ((size_t)128 << 10)
+
+struct file_sync {
+    pthread_t thread;
+    int fd, dir_fd;
+    bool ok;
+    atomic_bool done;
+};
+
+static void *run(void *arg)
+{
+    struct file_sync *s = arg;
+    // Both are tried; the folder's entry is worth nothing without the file and the other way round.
+    bool file = fsync(s->fd) == 0, dir = fsync(s->dir_fd) == 0;
+    s->ok = file && dir;
+    gs_closep(&s->fd);
+    gs_closep(&s->dir_fd);
+    atomic_store(&s->done, true);
+    return NULL;
+}
+
+// Signals are the loop's.
+static bool start_thread(struct file_sync *s)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool ok = pthread_create(&s->thread, &attr, run, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok)
+{
+    struct file_sync *s = gs_alloc(sizeof(*s));
+    s->fd = fd;
+    s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    atomic_init(&s->done, false);
+    if (start_thread(s))
+        return s;
+    run(s);
+    *ret_ok = s->ok;
+    free(s);
+    return NULL;
+}
+
+bool file_sync_done(const struct file_sync *s)
+{
+    return atomic_load(&s->done);
+}
+
+bool file_sync_end(struct file_sync *s)
+{
+    pthread_join(s->thread, NULL);
+    bool ok = s->ok;
+    free(s);
+    return ok;
+}

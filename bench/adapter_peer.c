@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale adapter beside the real prometheus-adapter, with the same rules, in front of the same
+// Prometheus and the same stand-in for a cluster, asked in turns as kube-controller-manager asks.
+#include "adapter_bed.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROOT       "/apis/custom.metrics.k8s.io/v1beta1"
+#define METRIC_FMT "gpu_metric_%02d"
+#define PODS_URL   ROOT "/namespaces/" CLUSTER_NS "/pods/"
+
+enum { MAX_CONNECTIONS = 16, PODS = 5000, OBJECTS = 200, SETTLE_S = 2 };
+
+struct options {
+    const char *gpuscale, *real, *prometheus, *promtool;
+    double seconds;
+    int64_t series, connections, serve;
+};
+
+struct side {
+    const char *name, *program[3], *extra[4];
+    pid_t pid;
+    uint16_t port;
+    double start_s, list_mb, end_mb;
+};
+
+enum { REAL, OURS, UNSHARED, N_SIDES };
+
+// --- data ---
+
+// A sample of a minute ago and one of the next quarter of an hour: with a long look-back each query
+// of the run sees the former.
+static void write_series(const char *path, int64_t series)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        bench_fail("%s cannot be written", path);
+    int64_t now = gs_unix_ms() / 1000;
+    for (int64_t i = 0; i < series; i++)
+        for (int k = 0; k < 2; k++)
+            fprintf(f,
+                    METRIC_FMT "{namespace=\"" CLUSTER_NS "\",pod=\"" CLUSTER_POD_FMT
+                               "\",gpu=\"%d\",uuid=\"GPU-%08x-0b70-4009-91bb-827c77ae4c6b\",node="
+                               "\"gpu-node-%d\"} %d.5 %lld\n",
+                    (int)(i / PODS), (int)(i % PODS), (int)(i % 8), (unsigned)(i % PODS) * 7919,
+                    (int)(i % PODS) / 8, (int)(i % 100), (long long)(now + (k ? 900 : -60)));
+    fputs("# EOF\n", f);
+    if (fclose(f) != 0)
+        bench_fail("%s cannot be written", path);
+}
+
+static void run_to_end(const char *const *argv)
+{
+    pid_t pid = fork();
+    int status = 0;
+    if (pid == 0) {
+        if (!freopen("/dev/null", "w", stdout))
+            _exit(127);
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        bench_fail("%s failed", argv[0]);
+}
+
+static char *start_prometheus(const struct options *o)
+{
+    GS_AUTO_FREE char *data = gs_format("%s/data.om", bench_dir());
+    GS_AUTO_FREE char *blocks = gs_format("%s/tsdb", bench_dir());
+    GS_AUTO_FREE char *config = gs_format("%s/prometheus.yml", bench_dir());
+    uint16_t port = bench_free_port();
+    write_series(data, o->series);
+    const char *const make[] = {o->promtool, "tsdb", "create-blocks-from", "openmetrics", data,
+                                blocks,      NULL};
+    run_to_end(make);
+    bench_check(gs_file_write_atomic(config, 0600, GS_SLICE("global: {}\n")));
+    GS_AUTO_FREE char *f = gs_format("--config.file=%s", config);
+    GS_AUTO_FREE char *l = gs_format("--web.listen-address=127.0.0.1:%u", port);
+    GS_AUTO_FREE char *t = gs_format("--storage.tsdb.path=%s", blocks);
+    const char *const argv[] = {
+        o->prometheus, f, l, t, "--query.lookback-delta=2h", "--storage.tsdb.retention.time=100y",
+        NULL};
+    pid_t pid = bench_start("prometheus.log", argv);
+    free(bench_wait_for_text(pid, "Server is ready"));
+    return gs_format("http://127.0.0.1:%u", port);
+}
+
+// --- the adapters ---
+
+static char *write_rules(void)
+{
+    char *path = gs_format("%s/rules.yaml", bench_dir());
+    bench_check(gs_file_write_atomic(
+        path, 0600,
+        GS_SLICE(
+            "rules:\n- seriesQuery: '{__name__=~\"^gpu_metric_.*\",pod!=\"\"}'\n"
+            "  resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}\n"
+            "  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n")));
+    return path;
+}
+
+static bool answers(const struct adapter_bed *b, uint16_t port, const char *path, const char *text)
+{
+    struct wire w;
+    struct gs_slice body;
+    if (!adapter_try_connect(b, &w, port))
+        return false;
+    bool ok =
+        wire_try_get(&w, path, &body) == 200 && memmem(body.data, body.len, text, strlen(text));
+    wire_close(&w);
+    return ok;
+}
+
+static double resident_mb(pid_t pid)
+{
+    return (double)bench_memory(pid).rss_kib * 1024 / 1e6;
+}
+
+static void start_side(struct side *s, const struct adapter_bed *b, const char *source,
+                       const char *rules)
+{
+    s->port = bench_free_port();
+    int64_t from = gs_mono_ns(), deadline = from + 120 * GS_NS_PER_SEC;
+    s->pid = adapter_start(b, s->name, s->program, s->port, source, rules, s->extra);
+    while (!answers(b, s->port, ROOT, "gpu_metric_00")) {
+        bench_check_running(s->pid);
+        if (gs_mono_ns() > deadline)
+            bench_fail("%s does not list its metrics", s->name);
+        bench_sleep(20 * GS_NS_PER_MS);
+    }
+    s->start_s = (double)(gs_mono_ns() - from) / 1e9;
+    bench_sleep(SETTLE_S * GS_NS_PER_SEC);
+    s->list_mb = resident_mb(s->pid);
+}
+
+// --- load ---
+
+struct load {
+    pthread_t thread;
+    struct wire wire;
+    const char *const *paths;
+    size_t n_paths, next;
+    size_t items; // wanted in each answer
+    int64_t end_ns;
+    struct bench_series latency_ms;
+};
+
+static size_t count_items(struct gs_slice body)
+{
+    static const char name[] = "\"describedObject\"";
+    size_t n = 0;
+    const char *end = body.data + body.len;
+    for (const char *at = body.data; (at = memmem(at, (size_t)(end - at), name, sizeof(name) - 1));
+         at++)
+        n++;
+    return n;
+}
+
+static void *load(void *arg)
+{
+    struct load *l = arg;
+    for (int64_t from = gs_mono_ns(); from < l->end_ns;) {
+        struct gs_slice body;
+        const char *path = l->paths[l->next++ % l->n_paths];
+        if (!wire_get(&l->wire, path, &body))
+            bench_fail("%s was not answered with 200: %.*s", path, (int)body.len, body.data);
+        int64_t now = gs_mono_ns();
+        if (!l->latency_ms.len && count_items(body) != l->items)
+            bench_fail("%s: not %zu values: %.300s", path, l->items, body.data);
+        bench_add(&l->latency_ms, (double)(now - from) / 1e6);
+        from = now;
+    }
+    return NULL;
+}
+
+struct result {
+    double a_core, cpu_us, p50, p99;
+};
+
+static struct result measure(const struct adapter_bed *b, const struct side *s,
+                             const char *const *paths, size_t n_paths, size_t items,
+                             int connections, double seconds)
+{
+    struct load loads[MAX_CONNECTIONS] = {0};
+    struct bench_series all = {0};
+    struct gs_slice body;
+    for (int i = 0; i < connections; i++) {
+        adapter_connect(b, &loads[i].wire, s->port);
+        (void)wire_get(&loads[i].wire, paths[0], &body); // permissions and connections are there
+    }
+    int64_t cpu = bench_cpu_ns(s->pid), start = gs_mono_ns();
+    for (int i = 0; i < connections; i++) {
+        loads[i].paths = paths;
+        loads[i].n_paths = n_paths;
+        loads[i].next = (size_t)i * 17;
+        loads[i].items = items;
+        loads[i].end_ns = start + (int64_t)(seconds * 1e9);
+        if (pthread_create(&loads[i].thread, NULL, load, &loads[i]) != 0)
+            bench_fail("no thread");
+    }
+    for (int i = 0; i < connections; i++) {
+        pthread_join(loads[i].thread, NULL);
+        for (size_t k = 0; k < loads[i].latency_ms.len; k++)
+            bench_add(&all, loads[i].latency_ms.items[k]);
+        bench_series_finish(&loads[i].latency_ms);
+        wire_close(&loads[i].wire);
+    }
+    double core_s = (double)(bench_cpu_ns(s->pid) - cpu) / 1e9;
+    struct result r = {.a_core = (double)all.len / core_s,
+                       .cpu_us = core_s / (double)all.len * 1e6,
+                       .p50 = bench_percentile(&all, 50),
+                       .p99 = bench_percentile(&all, 99)};
+    bench_series_finish(&all);
+    return r;
+}
+
+static void compare(const struct options *o, const struct adapter_bed *b, struct side *sides,
+                    const char *what, const char *const *paths, size_t n_paths, size_t items,
+                    int connections)
+{
+    struct result r[N_SIDES];
+    printf("\n  %s, %d connection%s\n", what, connections, connections > 1 ? "s" : "");
+    printf("    %-28s %12s %12s %10s %10s\n", "", "a core, rps", "CPU, us", "p50, ms", "p99, ms");
+    for (int i = 0; i < N_SIDES; i++) {
+        r[i] = measure(b, &sides[i], paths, n_paths, items, connections, o->seconds);
+        printf("    %-28s %12.0f %12.1f %10.3f %10.3f\n", sides[i].name, r[i].a_core, r[i].cpu_us,
+               r[i].p50, r[i].p99);
+    }
+    printf(
+        "    ratios: %.1f in requests a core (unshared %.1f), %.1f in p99 (unshared %.1f); bar 10: "
+        "%s, %s\n",
+        r[OURS].a_core / r[REAL].a_core, r[UNSHARED].a_core / r[REAL].a_core,
+        r[REAL].p99 / r[OURS].p99, r[REAL].p99 / r[UNSHARED].p99,
+        bench_verdict(r[OURS].a_core >= 10 * r[REAL].a_core),
+        bench_verdict(r[OURS].p99 * 10 <= r[REAL].p99));
+    if (items == 1)
+        printf("    bars of single objects: 40,000 a core: %s; p99 1 ms: %s\n",
+               bench_verdict(r[OURS].a_core >= 40000), bench_verdict(r[OURS].p99 < 1));
+}
+
+static void print_sizes(const struct side *sides)
+{
+    printf("\n    %-28s %12s %22s %12s\n", "", "ready, s", "resident, listed, MB", "at the end");
+    for (int i = 0; i < N_SIDES; i++)
+        printf("    %-28s %12.2f %22.1f %12.1f\n", sides[i].name, sides[i].start_s,
+               sides[i].list_mb, sides[i].end_mb);
+    printf("    resident memory, bar a tenth: %s listed (%.1f), %s at the end (%.1f)\n",
+           bench_verdict(sides[OURS].list_mb * 10 <= sides[REAL].list_mb),
+           sides[REAL].list_mb / sides[OURS].list_mb,
+           bench_verdict(sides[OURS].end_mb * 10 <= sides[REAL].end_mb),
+           sides[REAL].end_mb / sides[OURS].end_mb);
+}
+
+static void run_all(const struct options *o, const struct adapter_bed *b, struct side *sides)
+{
+    static const char few[] = PODS_URL "*/gpu_metric_00?labelSelector=first%3D100";
+    static const char many[] = PODS_URL "*/gpu_metric_00?labelSelector=first%3D5000";
+    const char *const few_list[] = {few}, *const many_list[] = {many};
+    char objects[OBJECTS][160];
+    const char *list[OBJECTS];
+    for (int i = 0; i < OBJECTS; i++) {
+        snprintf(objects[i], sizeof(objects[i]), PODS_URL CLUSTER_POD_FMT "/gpu_metric_01", i * 25);
+        list[i] = objects[i];
+    }
+    compare(o, b, sides, "pods/*, a selector of 100 pods", few_list, 1, 100, 1);
+    compare(o, b, sides, "pods/*, a selector of 100 pods", few_list, 1, 100, (int)o->connections);
+    compare(o, b, sides, "pods/*, a selector of 5,000 pods", many_list, 1, PODS, 1);
+    compare(o, b, sides, "one pod, the same", list, 1, 1, 1);
+    compare(o, b, sides, "one pod, 200 in turn", list, OBJECTS, 1, (int)o->connections);
+    for (int i = 0; i < N_SIDES; i++)
+        sides[i].end_mb = resident_mb(sides[i].pid);
+    print_sizes(sides);
+}
+
+static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    const struct options *o = opts;
+    (void)argc, (void)argv;
+    if (o->serve)
+        cluster_serve((int)o->serve, 0, 0);
+    GS_AUTO_FREE char *cached = NULL;
+    const char *real = o->real, *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (!real)
+        real = cached = gs_format("%s%s/gpuscale/prometheus-adapter/adapter-v0.12.0",
+                                  cache  ? cache
+                                  : home ? home
+                                         : "",
+                                  cache ? "" : "/.cache");
+    if (access(real, X_OK) != 0) {
+        printf("skipped: there is no prometheus-adapter at %s (tests/differential/adapter.sh "
+               "builds it)\n",
+               real);
+        return NULL;
+    }
+    bench_begin();
+    struct adapter_bed b = {0};
+    adapter_bed_start(&b, "/proc/self/exe", PODS);
+    printf("The adapter beside prometheus-adapter 0.12, %lld series, %d pods\n",
+           (long long)o->series, PODS);
+    GS_AUTO_FREE char *source = start_prometheus(o), *rules = write_rules();
+    // Its throttle of five requests a second to the cluster is raised: what is measured is its
+    // work.
+    struct side sides[N_SIDES] = {
+        [REAL] = {.name = "prometheus-adapter",
+                  .program = {real},
+                  .extra = {"--client-qps=10000", "--client-burst=10000"}},
+        [OURS] = {.name = "gpuscale", .program = {o->gpuscale, "adapter"}},
+        [UNSHARED] = {.name = "gpuscale, nothing shared",
+                      .program = {o->gpuscale, "adapter"},
+                      .extra = {"--value-max-age=0s"}},
+    };
+    for (int i = 0; i < N_SIDES; i++)
+        start_side(&sides[i], &b, source, rules);
+    run_all(o, &b, sides);
+    *ret_exit = 0;
+    return NULL;
+}
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct gs_opt rows[] = {
+    {.name = "gpuscale",
+     .arg = "FILE",
+     .def = "build/src/cmd/gpuscale",
+     .type = GS_OPT_STRING,
+     AT(gpuscale),
+     .help = "The program."},
+    {.name = "real",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(real),
+     .help = "prometheus-adapter. Default: the one that the differential test has built."},
+    {.name = "prometheus",
+     .arg = "FILE",
+     .def = "/usr/bin/prometheus",
+     .type = GS_OPT_STRING,
+     AT(prometheus),
+     .help = "The source of both."},
+    {.name = "promtool",
+     .arg = "FILE",
+     .def = "/usr/bin/promtool",
+     .type = GS_OPT_STRING,
+     AT(promtool),
+     .help = "Makes its data."},
+    {.name = "seconds",
+     .arg = "N",
+     .def = "3",
+     .type = GS_OPT_DOUBLE,
+     AT(seconds),
+     .help = "Time for each line."},
+    {.name = "series",
+     .arg = "N",
+     .def = "100000",
+     .type = GS_OPT_INT,
+     AT(series),
+     .min = PODS,
+     .max = 10000000,
+     .help = "Series that the rule finds."},
+    {.name = "connections",
+     .arg = "N",
+     .def = "8",
+     .type = GS_OPT_INT,
+     AT(connections),
+     .min = 1,
+     .max = MAX_CONNECTIONS,
+     .help = "Connections of the rows with several."},
+    {.name = "serve",
+     .arg = "PODS",
+     .def = "0",
+     .type = GS_OPT_INT,
+     AT(serve),
+     .min = 0,
+     .max = 1000000,
+     .help = "Only the stand-in for a cluster."},
+    {0},
+};
+
+static const struct gs_verb verb = {
+    .name = "adapter-peer",
+    .summary = "Measure the adapter beside the real prometheus-adapter.",
+    .description = "Requests a second and core, latency, memory and start of both.",
+    .opts = rows,
+    .opts_size = sizeof(struct options),
+    .max_args = 0,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return bench_main(&verb, argc, argv);
+}

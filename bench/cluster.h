@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for a Kubernetes API and for a Prometheus, as the measurements and load tests of the
+// adapter need them: pods without a cluster, values that tell whose and how old they are, and on
+// demand what a broken or lying server sends.
+#pragma once
+
+#include <stdint.h>
+
+#define CLUSTER_NS      "load"
+#define CLUSTER_METRIC  "gpu_util"
+#define CLUSTER_POD_FMT "pod-%05d"
+
+// Pods of autoscaler N ("hpa=N"): so many, one after the other. "first=N" picks the first N.
+enum { CLUSTER_PODS_OF_HPA = 10 };
+
+// How the stand-in for Prometheus answers queries; "mode" of /mode?is=….
+#define CLUSTER_MODES(X)                                                                           \
+    X(GOOD, "good")                                                                                \
+    X(SLOW, "slow")       /* after a second */                                                     \
+    X(ENDLESS, "endless") /* a body that does not end */                                           \
+    X(JSON, "json")       /* cut short, or no JSON at all */                                       \
+    X(TYPES, "types")     /* a matrix, numbers and lists where texts belong */                     \
+    X(HUGE, "huge")       /* numbers that no quantity holds, NaN, infinities */                    \
+    X(OTHERS, "others")   /* samples of pods that were not asked for */                            \
+    X(DROP, "drop")       /* no answer: the connection is closed */
+
+#define CLUSTER_MODE_ID(id, name) CLUSTER_##id,
+enum cluster_mode { CLUSTER_MODES(CLUSTER_MODE_ID) CLUSTER_N_MODES };
+
+// Serves until it is killed; prints "kubernetes port N" and "source port N". port 0: any free one.
+_Noreturn void cluster_serve(int pods, uint16_t kubernetes_port, uint16_t source_port);
+
+// Writes a kubeconfig for the stand-in.
+void cluster_kubeconfig(const char *path, uint16_t port);

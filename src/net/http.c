@@ -298,6 +298,8 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
 {
     if (!answer_once(x))
         return;
+    if (x->on_answer)
+        x->on_answer(x->answer_arg, status, content_type, body);
     if (!x->gone)
         x->ops->reply(x, status, content_type, body);
     http_exchange_unref(x);
@@ -317,6 +319,15 @@ void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg)
 {
     x->on_abort = cb;
     x->abort_arg = arg;
+}
+
+void http_on_answer(struct http_exchange *x,
+                    void (*cb)(void *arg, int status, const char *content_type,
+                               struct gs_slice body),
+                    void *arg)
+{
+    x->on_answer = cb;
+    x->answer_arg = arg;
 }
 
 static void free_handle(uv_handle_t *h)
@@ -344,6 +355,8 @@ struct http_stream *http_reply_stream(struct http_exchange *x, int status, const
 {
     if (!answer_once(x))
         return NULL;
+    if (x->on_answer)
+        x->on_answer(x->answer_arg, status, content_type, (struct gs_slice){0});
     x->stream.open = true;
     x->stream.on_close = on_close;
     x->stream.arg = arg;

@@ -77,6 +77,12 @@ size_t http_stream_pending(const struct http_stream *s);
 void http_stream_end(struct http_stream *s);
 
 void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg);
+// Called once from inside http_reply() or http_reply_stream() (then without a body) with what is
+// answered: for logs of requests. body is borrowed for the call.
+void http_on_answer(struct http_exchange *x,
+                    void (*cb)(void *arg, int status, const char *content_type,
+                               struct gs_slice body),
+                    void *arg);
 
 // Routes by longest matching path prefix. "/metrics" matches exactly that path and, when added with
 // a trailing slash ("/apis/"), everything below.

@@ -58,6 +58,8 @@ struct http_exchange {
     size_t n_peer_chain;
     void (*on_abort)(void *arg);
     void *abort_arg;
+    void (*on_answer)(void *arg, int status, const char *content_type, struct gs_slice body);
+    void *answer_arg;
     struct http_stream stream;
 };
 

@@ -2,15 +2,24 @@
 // A request's way: path -> who and may they -> what answers it.
 #include "adapter/api/api_private.h"
 
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/status.h"
+#include "net/tls.h"
 
-struct api *api_new(const struct api_options *o)
+#include <stdio.h>
+
+struct gs_error *api_new(const struct api_options *o, struct api **ret)
 {
     struct api *a = gs_alloc(sizeof(*a));
     a->o = *o;
     TAILQ_INIT(&a->calls);
-    return a;
+    struct gs_error *err = tls_random_hex(16, &a->id_seed);
+    if (err)
+        api_free(a);
+    else
+        *ret = a;
+    return err;
 }
 
 static void call_free(struct api_call *c)
@@ -19,6 +28,7 @@ static void call_free(struct api_call *c)
     auth_cancel(c->auth);
     provider_cancel(c->ask);
     api_usage_cancel(c->usage);
+    audit_end(c->audit);
     kube_selector_finish(&c->metric_selector);
     api_path_finish(&c->path);
     free(c);
@@ -37,6 +47,7 @@ void api_free(struct api *a)
     struct api_call *c;
     while ((c = TAILQ_FIRST(&a->calls)))
         call_free(c);
+    free(a->id_seed);
     free(a);
 }
 
@@ -118,10 +129,43 @@ static void on_checked(void *arg, const struct auth_decision *d)
 {
     struct api_call *c = arg;
     c->auth = NULL;
+    if (c->audit)
+        audit_decided(c->audit, d);
     if (d->allowed)
         dispatch(c);
     else
         api_call_end(c);
+}
+
+enum { ID_SIZE = 37, ID_MAX = 64 };
+
+// A UUID that no other answer has: of a random start and a count.
+static void make_id(struct api *a, char ret[ID_SIZE])
+{
+    uint64_t n = a->id_count++, h[2];
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_addf(&text, "%s%llu", a->id_seed, (unsigned long long)n);
+    h[0] = gs_hash(text.data, text.len);
+    h[1] = gs_hash(text.data + 1, text.len - 1);
+    (void)snprintf(ret, ID_SIZE, "%08llx-%04llx-4%03llx-%04llx-%012llx",
+                   (unsigned long long)(h[0] >> 32), (unsigned long long)(h[0] >> 16 & 0xffff),
+                   (unsigned long long)(h[0] & 0xfff),
+                   (unsigned long long)(0x8000 | (h[1] >> 48 & 0x3fff)),
+                   (unsigned long long)(h[1] & 0xffffffffffff));
+}
+
+// As the generic API server: the request's own one, when it has one.
+static void give_id(struct api_call *c)
+{
+    char made[ID_SIZE];
+    const char *id = http_header(c->x, "Audit-ID");
+    if (!id || !*id || strlen(id) > ID_MAX) {
+        make_id(c->a, made);
+        id = made;
+    }
+    http_add_header(c->x, "Audit-Id", id);
+    if (c->a->o.audit)
+        c->audit = audit_begin(c->a->o.audit, c->x, id);
 }
 
 void api_handle(void *api, struct http_exchange *x)
@@ -132,6 +176,7 @@ void api_handle(void *api, struct http_exchange *x)
     c->x = x;
     TAILQ_INSERT_TAIL(&a->calls, c, all);
     http_on_abort(x, on_gone, c);
+    give_id(c);
     struct gs_error *err = api_path_read(http_path(x), &c->path);
     if (err) {
         kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));

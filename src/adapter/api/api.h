@@ -5,7 +5,7 @@
 // https://github.com/kubernetes-sigs/custom-metrics-apiserver
 #pragma once
 
-#include "adapter/api/auth.h"
+#include "adapter/api/audit.h"
 #include "adapter/provider/provider.h"
 #include "base/buf.h"
 
@@ -24,6 +24,7 @@ struct api_world {
 
 struct api_options {
     struct auth *auth;
+    struct audit *audit;      // may be NULL
     struct kube_client *kube; // for metrics.k8s.io: lists of pods and nodes; may be NULL
     // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
     const char *(*not_ready)(void *arg);
@@ -32,7 +33,7 @@ struct api_options {
     void *arg;
 };
 
-struct api *api_new(const struct api_options *o);
+struct gs_error *api_new(const struct api_options *o, struct api **ret);
 void api_free(struct api *a);
 // For requests that come from now on. Borrowed until API_LONGEST_MS after the next call: requests
 // that are under way go on with the world that they began in.

@@ -19,6 +19,8 @@ struct api {
     struct api_world w;
     struct api_calls calls;
     struct api_counts counts;
+    char *id_seed; // random
+    uint64_t id_count;
     bool stopping;
 };
 
@@ -33,6 +35,7 @@ struct api_call {
     struct kube_selector metric_selector;
     const char *metric_selector_text;
     struct usage_call *usage;
+    struct audit_event *audit;
 };
 
 void api_call_end(struct api_call *c); // answered: frees it

@@ -92,7 +92,10 @@ static void op_free(struct auth_op *op)
 
 void auth_finish(struct auth_op *op, bool allowed, const char *reason)
 {
-    const struct auth_decision d = {allowed, &op->user, reason};
+    const struct auth_attributes asked = {op->is_resource, op->verb,        op->group,
+                                          op->version,     op->ns,          op->resource,
+                                          op->name,        op->subresource, op->path};
+    const struct auth_decision d = {allowed, &op->user, &asked, reason};
     op->done = true;
     op->cb(op->arg, &d);
     if (!op->inside)

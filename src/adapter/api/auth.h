@@ -38,10 +38,18 @@ struct auth_user {
     json_t *groups, *extra; // an array; an object of arrays
 };
 
+// What is asked, as Kubernetes' rules see it; what there is not is NULL.
+struct auth_attributes {
+    bool is_resource;
+    const char *verb, *group, *version, *ns, *resource, *name, *subresource;
+    const char *path;
+};
+
 // Borrowed for the call.
 struct auth_decision {
     bool allowed;
     const struct auth_user *user;
+    const struct auth_attributes *asked;
     const char *reason; // of who decided; may be NULL
 };
 

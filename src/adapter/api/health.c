@@ -171,6 +171,20 @@ static void add_auth(const struct api *a, struct gs_buf *out)
                 (unsigned long long)s.forbidden);
 }
 
+static void add_audit(const struct api *a, struct gs_buf *out)
+{
+    struct audit_stats s = {0};
+    if (!a->o.audit)
+        return;
+    audit_stats(a->o.audit, &s);
+    family(out, "gpuscale_adapter_audit_events_total", "counter", "Lines of the audit log.");
+    gs_buf_addf(out, "gpuscale_adapter_audit_events_total %llu\n", (unsigned long long)s.events);
+    family(out, "gpuscale_adapter_audit_failures_total", "counter",
+           "Writes to the audit log that failed.");
+    gs_buf_addf(out, "gpuscale_adapter_audit_failures_total %llu\n",
+                (unsigned long long)s.failures);
+}
+
 static void reply_metrics(struct api_call *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -180,6 +194,7 @@ static void reply_metrics(struct api_call *c)
     add_source(c->a, &out);
     add_rules(c->a, &out);
     add_auth(c->a, &out);
+    add_audit(c->a, &out);
     if (c->a->o.more_metrics)
         c->a->o.more_metrics(c->a->o.arg, &out);
     http_reply(c->x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));

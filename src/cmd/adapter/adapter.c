@@ -111,6 +111,33 @@ static struct gs_error *serve(struct run *r)
     return NULL;
 }
 
+static struct gs_error *make_audit(struct run *r)
+{
+    enum { MEGABYTE = 1024 * 1024, DAY_MS = 86400000 };
+    const struct adapter_flags *f = r->f;
+    const char *mode = f->audit_mode;
+    bool file = f->audit_path && *f->audit_path, policy = f->audit_policy && *f->audit_policy;
+    bool batch = gs_streq(mode, "batch");
+    if (!batch && !gs_streq(mode, "blocking") && !gs_streq(mode, "blocking-strict"))
+        return gs_error_new(
+            GS_EINVAL, "--audit-log-mode \"%s\": want batch, blocking or blocking-strict", mode);
+    if (!gs_streq(f->audit_format, "json") || !gs_streq(f->audit_version, "audit.k8s.io/v1"))
+        return gs_error_new(GS_EINVAL, "audit events are written as json of audit.k8s.io/v1 only");
+    if (file != policy)
+        gs_warn("adapter", "nothing is audited: --audit-log-path and --audit-policy-file belong "
+                           "together");
+    if (!file || !policy)
+        return NULL;
+    const struct audit_options o = {.loop = &r->loop,
+                                    .policy_file = f->audit_policy,
+                                    .log = {.path = f->audit_path,
+                                            .max_bytes = (uint64_t)f->audit_max_size * MEGABYTE,
+                                            .max_age_ms = f->audit_max_age * DAY_MS,
+                                            .max_old = (uint64_t)f->audit_max_backup},
+                                    .batch = batch};
+    return audit_new(&o, &r->audit);
+}
+
 static struct gs_error *start(struct run *r)
 {
     struct adapter_config *c = NULL;
@@ -129,14 +156,19 @@ static struct gs_error *start(struct run *r)
         adapter_config_free(c);
     if (!err)
         err = run_make_auth(r);
+    if (!err)
+        err = make_audit(r);
     if (err)
         return err;
     const struct api_options api = {.auth = r->auth,
+                                    .audit = r->audit,
                                     .kube = r->lister.kube,
                                     .not_ready = not_ready,
                                     .more_metrics = more_metrics,
                                     .arg = r};
-    r->api = api_new(&api);
+    err = api_new(&api, &r->api);
+    if (err)
+        return err;
     run_show_world(r);
     run_watch_resources(r);
     uv_timer_start(&r->poll, on_poll, POLL_MS, POLL_MS);
@@ -147,6 +179,7 @@ static void finish(struct run *r)
 {
     http_server_stop(r->server);
     api_free(r->api);
+    audit_free(r->audit);
     auth_free(r->auth);
     run_free_worlds(r);
     run_free_sources(r);

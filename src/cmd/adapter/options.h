@@ -31,6 +31,9 @@ struct adapter_flags {
     const char *client_ca_file, *requestheader_ca_file;
     struct gs_opt_list allowed_names, username_headers, group_headers, extra_prefixes,
         always_allow_paths;
+    // audit log
+    const char *audit_policy, *audit_path, *audit_format, *audit_version, *audit_mode;
+    int64_t audit_max_age, audit_max_backup, audit_max_size;
     int64_t v;
     struct gs_opt_list ignored_values[ADAPTER_IGNORED_VALUES];
     bool ignored_bools[ADAPTER_IGNORED_BOOLS];

@@ -37,6 +37,7 @@ struct run {
     struct registry *gpu;
     struct world now, next; // next: loaded, its first round is under way
     struct auth *auth;
+    struct audit *audit; // NULL: none
     struct api *api;
     struct serving *serving;
     struct http_server *server;

@@ -4,15 +4,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trim.h"
 #include "cmd/engine/web_config.h"
 #include "cmd/exporter/setup.h"
 #include "exporter/pods.h"
 
 #include <signal.h>
 
+// After the first sample, so that what opening the driver's library took is over.
+enum { TRIM_AFTER_MS = 2000 };
+
 struct run {
     uv_loop_t loop;
     uv_signal_t signals[4];
+    uv_timer_t trim;
     struct exporter *exporter;
     struct counters counters;
     struct web_config *web;
@@ -45,9 +50,16 @@ static void watch_signals(struct run *r)
     }
 }
 
+static void on_trim(uv_timer_t *t)
+{
+    (void)t;
+    gs_trim_memory();
+}
+
 static void on_ready(void *arg, const struct gpu_snapshot *first)
 {
     struct run *r = arg;
+    uv_timer_start(&r->trim, on_trim, TRIM_AFTER_MS, 0);
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
@@ -74,6 +86,7 @@ static void finish_loop(struct run *r)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
         uv_close((uv_handle_t *)&r->signals[i], NULL);
+    uv_close((uv_handle_t *)&r->trim, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
 }
@@ -164,6 +177,7 @@ struct gs_error *exporter_serve(const struct exporter_opts *o, const struct expo
     cfg.on_open_failed = on_open_failed;
     cfg.arg = &r;
     uv_loop_init(&r.loop);
+    uv_timer_init(&r.loop, &r.trim);
     watch_signals(&r);
     r.err = start_all(&r, o, &cfg);
     if (!r.err) {

@@ -183,3 +183,43 @@ char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE])
     *gs_put_double(buf, v, -4) = '\0';
     return buf;
 }
+
+// v * 10^6 as an integer, rounded to even at the half, as long as it fits; every step is exact.
+static bool scale6(double v, uint64_t *ret)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1075;
+    if (exponent > -10 || exponent < -1074) // from 2^43 on; below all: 0 and subnormal numbers
+        return false;
+    unsigned __int128 product =
+        (unsigned __int128)((bits & 0xfffffffffffffU) | 1ULL << 52) * 1000000;
+    unsigned shift = (unsigned)-exponent;
+    if (shift > 100) { // less than half of the last decimal
+        *ret = 0;
+        return true;
+    }
+    uint64_t whole = (uint64_t)(product >> shift);
+    unsigned __int128 rest = product & (((unsigned __int128)1 << shift) - 1);
+    unsigned __int128 half = (unsigned __int128)1 << (shift - 1);
+    *ret = whole + (rest > half || (rest == half && (whole & 1)));
+    return true;
+}
+
+char *gs_put_fixed6(char *at, double v)
+{
+    uint64_t scaled = 0;
+    double abs = fabs(v);
+    if (abs != 0 && !scale6(abs, &scaled))
+        return at + snprintf(at, GS_FIXED6_SIZE, "%f", v);
+    if (signbit(v))
+        *at++ = '-';
+    at = gs_put_u64(at, scaled / 1000000);
+    *at = '.';
+    uint32_t decimals = (uint32_t)(scaled % 1000000);
+    for (int i = 6; i > 0; i--) {
+        at[i] = (char)('0' + decimals % 10);
+        decimals /= 10;
+    }
+    return at + 7;
+}

@@ -20,3 +20,6 @@ char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE]);
 // at least 10^min_exponent are written without an exponent (Prometheus: -4 in text, -6 in JSON).
 char *gs_put_double(char *at, double v, int min_exponent);
 char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits
+// As printf's "%f": six decimals, rounded exactly. Returns the place behind the text.
+#define GS_FIXED6_SIZE 328
+char *gs_put_fixed6(char *at, double v);

@@ -27,7 +27,9 @@ struct exporter {
     size_t hung;                 // GPUs that do not answer, as told last
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
-    struct gs_buf body;      // of /metrics; the first gpu_len bytes are of sample and map
+    struct renderer *renderer;
+    uint64_t map_version;
+    struct gs_buf body; // of /metrics; the first gpu_len bytes are of sample and map
     size_t gpu_len;
     bool dirty; // sample or map are newer than the body
 };
@@ -96,9 +98,12 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
     }
     if (e->dirty) {
         gs_buf_clear(&e->body);
+        const struct render_input in = {.sample = e->sample,
+                                        .map = attribution_map(e->attribution),
+                                        .map_version = e->map_version,
+                                        .replicas = attribution_replicas(e->attribution)};
         if (e->sample)
-            render_gpus(&e->cfg.names, e->sample, attribution_map(e->attribution),
-                        attribution_replicas(e->attribution), &e->body);
+            renderer_page(e->renderer, &in, &e->body);
         e->gpu_len = e->body.len;
         e->dirty = false;
     }
@@ -233,6 +238,7 @@ static void on_sample(void *arg, struct sample *s, struct gs_error *err, bool op
 static void on_map_change(void *arg)
 {
     struct exporter *e = arg;
+    e->map_version++;
     e->dirty = true;
 }
 
@@ -314,6 +320,7 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->cfg = *cfg;
     if (!e->cfg.stuck_after_ns)
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
+    e->renderer = renderer_new(&e->cfg.names);
     e->watch = gs_alloc(sizeof(*e->watch));
     uv_timer_init(loop, e->watch);
     e->watch->data = e;
@@ -351,6 +358,7 @@ bool exporter_stop(struct exporter *e)
     uv_close((uv_handle_t *)e->watch, free_handle);
     bool ended = sampler_stop(e->sampler);
     sample_free(e->sample);
+    renderer_free(e->renderer);
     gs_buf_finish(&e->body);
     free(e->problem);
     free(e);

@@ -20,6 +20,7 @@ struct pods {
     pcre2_match_data *match;
     pcre2_match_context *limits;
     struct gs_buf text; // of the last answer
+    uint64_t version;
 };
 
 static void add_regex(struct pods *p, const char *text)
@@ -47,6 +48,22 @@ static void read_allowlist(struct pods *p, const char *list)
             add_regex(p, one);
 }
 
+// Most changes of pods are of their status, which nobody asks for here.
+static void on_change(void *arg, const json_t *old_pod, const json_t *new_pod)
+{
+    struct pods *p = arg;
+    const json_t *was = json_object_get(old_pod, "metadata");
+    const json_t *is = json_object_get(new_pod, "metadata");
+    if (!was || !is || !json_equal(json_object_get(was, "labels"), json_object_get(is, "labels")) ||
+        !gs_streq(gs_json_str(was, "uid", NULL), gs_json_str(is, "uid", NULL)))
+        p->version++;
+}
+
+uint64_t pods_version(void *arg)
+{
+    return ((const struct pods *)arg)->version;
+}
+
 struct gs_error *pods_new(uv_loop_t *loop, struct kube_client *kube, const struct pods_config *cfg,
                           struct pods **ret)
 {
@@ -60,6 +77,8 @@ struct gs_error *pods_new(uv_loop_t *loop, struct kube_client *kube, const struc
                                    ? gs_format("fieldSelector=spec.nodeName%%3D%s", cfg->node_name)
                                    : NULL;
     p->cache = kube_cache_new(loop, kube, KUBE_PODS, NULL, query);
+    const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = p};
+    kube_cache_add_handlers(p->cache, &handlers);
     kube_cache_start(p->cache);
     *ret = p;
     return NULL;

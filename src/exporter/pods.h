@@ -23,3 +23,5 @@ struct gs_error *pods_new(uv_loop_t *loop, struct kube_client *kube, const struc
 void pods_free(struct pods *p); // NULL is fine
 // A render_pod_fn; arg: the pods.
 bool pods_find(void *arg, const char *ns, const char *pod, struct render_pod *ret);
+// A render_version_fn.
+uint64_t pods_version(void *arg);

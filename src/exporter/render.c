@@ -2,28 +2,199 @@
 #include "exporter/render_impl.h"
 
 #include "base/mem.h"
+#include "base/num.h"
+#include "metrics/write.h"
 
-void render_gpus(const struct render_names *given, const struct sample *sample,
+enum {
+    NUMBER_SIZE = 48, // of an integer, a time, and what is around them
+};
+
+// --- lines ---
+
+void render_write_header(struct gs_buf *cache, const char *name, const char *type, const char *help,
+                         struct gs_buf *out)
+{
+    if (!cache->len) {
+        metrics_write_family(cache, name, METRICS_GAUGE, help);
+        // Help and type as the file has them; the type may be one that is not ours.
+        cache->len -= strlen("gauge\n");
+        gs_buf_add_str(cache, type);
+        gs_buf_add_char(cache, '\n');
+    }
+    gs_buf_add_slice(out, gs_buf_slice(cache));
+}
+
+static char *put(char *at, const void *data, size_t len)
+{
+    memcpy(at, data, len);
+    return at + len;
+}
+
+static char *put_integer(char *at, int64_t v)
+{
+    if (v < 0)
+        *at++ = '-';
+    return gs_put_u64(at, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void render_write_line(const struct renderer *r, const char *name, const struct gs_buf *labels,
+                       struct gpu_value v, struct gs_buf *out)
+{
+    size_t name_len = strlen(name);
+    char *start = gs_buf_room(out, name_len + labels->len + GS_FIXED6_SIZE + NUMBER_SIZE);
+    if (!start)
+        return;
+    char *at = put(start, name, name_len);
+    *at++ = '{';
+    if (labels->len)
+        at = put(at, labels->data, labels->len);
+    at = put(at, "} ", 2);
+    at = v.is_double ? gs_put_fixed6(at, v.d) : put_integer(at, v.i);
+    if (r->names->timestamps) {
+        *at++ = ' ';
+        at = gs_put_u64(at, (uint64_t)r->in.sample->gpus->unix_ms);
+    }
+    *at++ = '\n';
+    *at = '\0';
+    out->len += (size_t)(at - start);
+}
+
+// --- what is kept ---
+
+static void add_text(struct gs_buf *key, const char *text)
+{
+    gs_buf_add(key, text, strlen(text) + 1);
+}
+
+static void add_number(struct gs_buf *key, uint64_t n)
+{
+    gs_buf_add(key, &n, sizeof(n));
+}
+
+static void add_device(const struct renderer *r, const struct gpu_device *d, struct gs_buf *key)
+{
+    add_number(key, d->index);
+    add_text(key, d->uuid);
+    add_text(key, d->name);
+    add_text(key, d->pci_bus_id);
+    add_number(key, d->has_minor ? d->minor : UINT64_MAX);
+    add_number(key, d->n_instances);
+    for (size_t i = 0; i < d->n_instances; i++) {
+        add_number(key, d->instances[i].gpu_instance_id);
+        add_number(key, d->instances[i].compute_instance_id);
+        add_text(key, d->instances[i].uuid);
+        add_text(key, d->instances[i].profile);
+    }
+    for (size_t i = r->counters->n_families; i < r->counters->len; i++) {
+        char number[32];
+        const char *text = render_label_field(r->in.sample->gpus, d, &r->counters->rows[i], number);
+        add_text(key, text ? text : "");
+    }
+}
+
+// All that labels of devices are made of, but what is constant.
+static void make_key(const struct renderer *r, struct gs_buf *key)
+{
+    const struct render_names *names = r->names;
+    const struct gpu_snapshot *g = r->in.sample->gpus;
+    gs_buf_clear(key);
+    add_number(key, (uintptr_t)r->in.map);
+    add_number(key, r->in.map_version);
+    add_number(key, names->pod_version ? names->pod_version(names->pod_arg) : 0);
+    add_text(key, g->driver_version);
+    for (size_t i = 0; i < g->n_devices; i++)
+        add_device(r, &g->devices[i], key);
+}
+
+static bool same(const struct gs_buf *a, const struct gs_buf *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+static void forget(struct renderer *r)
+{
+    render_entities_finish(&r->entities);
+    for (size_t i = 0; i < r->processes.len; i++)
+        r->processes.items[i].hash = 0;
+}
+
+static void take_sample(struct renderer *r)
+{
+    const struct gpu_snapshot *g = r->in.sample->gpus;
+    for (size_t i = 0; i < r->entities.len; i++) {
+        struct entity *e = &r->entities.items[i];
+        e->device = &g->devices[e->device_at];
+        e->instance =
+            e->instance_at == NO_INSTANCE_AT ? NULL : &e->device->instances[e->instance_at];
+    }
+}
+
+// Job files may change at any time, and so may a pod of which no version is known.
+static void prepare(struct renderer *r)
+{
+    make_key(r, &r->next_key);
+    if (r->names->hpc_dir || (r->names->pod && !r->names->pod_version) ||
+        !same(&r->key, &r->next_key)) {
+        forget(r);
+        render_list_entities(r, &r->entities);
+        struct gs_buf key = r->key;
+        r->key = r->next_key;
+        r->next_key = key;
+    } else {
+        take_sample(r);
+    }
+    render_sum_pods(r->in.sample, &r->entities);
+}
+
+// --- pages ---
+
+struct renderer *renderer_new(const struct render_names *names)
+{
+    struct renderer *r = gs_alloc(sizeof(*r));
+    r->names = names;
+    r->counters = names->counters;
+    if (!r->counters) {
+        counters_default(&r->defaults);
+        r->counters = &r->defaults;
+    }
+    r->headers = gs_alloc_array(r->counters->n_families + 1, sizeof(*r->headers));
+    return r;
+}
+
+void renderer_free(struct renderer *r)
+{
+    if (!r)
+        return;
+    render_entities_finish(&r->entities);
+    free(r->entities.items);
+    render_custom_finish(r);
+    for (size_t i = 0; i < r->counters->n_families; i++)
+        gs_buf_finish(&r->headers[i]);
+    free(r->headers);
+    counters_finish(&r->defaults);
+    gs_buf_finish(&r->key);
+    gs_buf_finish(&r->next_key);
+    free(r);
+}
+
+void renderer_page(struct renderer *r, const struct render_input *in, struct gs_buf *out)
+{
+    r->in = *in;
+    prepare(r);
+    for (size_t i = 0; i < r->counters->n_families; i++) {
+        if (r->counters->rows[i].kind == COUNTER_FIELD)
+            render_write_family(r, i, out);
+        else
+            render_write_computed(r, i, out);
+    }
+    render_write_custom(r, out);
+}
+
+void render_gpus(const struct render_names *names, const struct sample *sample,
                  const struct device_map *map, const struct device_replicas *replicas,
                  struct gs_buf *out)
 {
-    GS_CLEANUP(counters_finish) struct counters defaults = {0};
-    struct render_names names = *given;
-    if (!names.counters) {
-        counters_default(&defaults);
-        names.counters = &defaults;
-    }
-    const struct render_ctx ctx = {&names, sample->gpus};
-    struct entities entities = {0};
-    render_list_entities(&names, sample->gpus, map, &entities);
-    render_sum_pods(sample, &entities);
-    for (size_t i = 0; i < names.counters->n_families; i++) {
-        const struct counter *c = &names.counters->rows[i];
-        if (c->kind == COUNTER_FIELD)
-            render_write_family(&ctx, &entities, c, out);
-        else
-            render_write_computed(&ctx, &entities, c, out);
-    }
-    render_write_custom(&ctx, sample, &entities, map != NULL, replicas, out);
-    render_entities_finish(&entities);
+    GS_CLEANUP(renderer_freep) struct renderer *r = renderer_new(names);
+    const struct render_input in = {.sample = sample, .map = map, .replicas = replicas};
+    renderer_page(r, &in, out);
 }

@@ -15,6 +15,7 @@ struct render_pod {
     const char *labels; // 'name="value"' each with a comma before it, sorted; "" for none
 };
 typedef bool (*render_pod_fn)(void *arg, const char *ns, const char *pod, struct render_pod *ret);
+typedef uint64_t (*render_version_fn)(void *arg); // another number when an answer may be another
 
 struct render_names {
     const char *hostname_label; // "hostname", "Hostname"; NULL: no such label
@@ -26,6 +27,7 @@ struct render_names {
     bool virtual_gpus;               // a shared GPU's lines once for each pod
     const char *devices;             // --devices: "f", "g:0,2-4", "i"; NULL: f. Checked before
     render_pod_fn pod;               // NULL: no API server is asked
+    render_version_fn pod_version;   // with pod
     void *pod_arg;
     const char *hpc_dir; // folder of files "GPU" and "GPU.GI" with a job in each line; NULL
     uint64_t xid_window_ms, clock_window_ms;
@@ -34,8 +36,23 @@ struct render_names {
 // Whether a --devices text can be understood.
 bool render_devices_valid(const char *devices);
 
+struct render_input {
+    const struct sample *sample;
+    const struct device_map *map;           // NULL: none
+    uint64_t map_version;                   // another number for each other map
+    const struct device_replicas *replicas; // NULL: not known
+};
+
+// Writes pages. What does not change from page to page, the labels of all lines, is kept: a page is
+// copied together and only its numbers are printed.
+struct renderer;
+struct renderer *renderer_new(const struct render_names *names); // borrowed while it lives
+void renderer_free(struct renderer *r);
+GS_DEFINE_CLEANUP(struct renderer *, renderer_free)
 // All that depends on the sample and the map alone. A field that the driver did not give has no
-// line, a family without a line no header. map and replicas may be NULL.
+// line, a family without a line no header.
+void renderer_page(struct renderer *r, const struct render_input *in, struct gs_buf *out);
+// One page, for who needs no second.
 void render_gpus(const struct render_names *names, const struct sample *sample,
                  const struct device_map *map, const struct device_replicas *replicas,
                  struct gs_buf *out);

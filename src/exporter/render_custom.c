@@ -3,19 +3,13 @@
 #include "exporter/render_impl.h"
 
 #include "base/mem.h"
-#include "metrics/write.h"
+
+#include <xxhash.h>
+
+// Places in renderer.custom_headers; those of processes come first.
+enum { ALLOCATED_HEADER = 7, DEVICE_HEADERS = 8 };
 
 // --- families per process and per container ---
-
-struct process_line {
-    const struct gpu_process *process;
-    struct gs_buf labels;
-};
-
-struct process_lines {
-    struct process_line *items;
-    size_t len, cap;
-};
 
 static const struct entity *entity_of(const struct entities *list, const struct gpu_device *d,
                                       uint32_t gpu_instance)
@@ -108,34 +102,50 @@ static bool process_labels(const struct render_names *names, const struct entity
     return true;
 }
 
-static void list_processes(const struct render_names *names, const struct sample *sample,
-                           const struct entities *entities, struct process_lines *list)
+// Of all that the labels of a process are made of but its device, for which there is the entity.
+static uint64_t hash_of(const struct gpu_process *p, const struct owner *o, size_t device)
 {
+    const struct {
+        uint64_t device;
+        uint32_t pid, gpu_instance, compute, graphics;
+    } own = {device, p->pid, p->gpu_instance, p->compute, p->graphics};
+    uint64_t hash = XXH3_64bits_withSeed(o, sizeof(*o), XXH3_64bits(&own, sizeof(own)));
+    return hash ? hash : 1;
+}
+
+static struct process_line *next_line(struct process_lines *list)
+{
+    if (list->used == list->len) {
+        gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
+        list->items[list->len++] = (struct process_line){0};
+    }
+    return &list->items[list->used++];
+}
+
+static void list_processes(struct renderer *r)
+{
+    const struct sample *sample = r->in.sample;
+    r->processes.used = 0;
     for (size_t i = 0; i < sample->gpus->n_devices; i++) {
         const struct gpu_device *d = &sample->gpus->devices[i];
         for (size_t k = 0; k < d->n_processes; k++) {
-            const struct entity *e = entity_of(entities, d, d->processes[k].gpu_instance);
-            struct process_line line = {.process = &d->processes[k]};
-            if (!e ||
-                !process_labels(names, e, line.process, &sample->owners[i][k], &line.labels)) {
-                gs_buf_finish(&line.labels);
+            const struct owner *o = &sample->owners[i][k];
+            struct process_line *line = next_line(&r->processes);
+            line->process = &d->processes[k];
+            uint64_t hash = hash_of(line->process, o, i);
+            if (line->hash == hash)
                 continue;
-            }
-            gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
-            list->items[list->len++] = line;
+            line->hash = hash;
+            gs_buf_clear(&line->labels);
+            const struct entity *e = entity_of(&r->entities, d, line->process->gpu_instance);
+            line->shown = e && process_labels(r->names, e, line->process, o, &line->labels);
         }
     }
 }
 
-static void write_line(const char *name, const struct gs_buf *labels, uint64_t value,
-                       struct gs_buf *out)
+static struct gpu_value integer(uint64_t v)
 {
-    gs_buf_add_str(out, name);
-    gs_buf_add_char(out, '{');
-    gs_buf_add_slice(out, gs_buf_slice(labels));
-    gs_buf_add(out, "} ", 2);
-    gs_buf_add_u64(out, value);
-    gs_buf_add_char(out, '\n');
+    return (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)v};
 }
 
 static bool sm_util_of(const struct gpu_process *p, uint64_t *ret)
@@ -183,20 +193,26 @@ static const struct {
     {"DCGM_CUSTOM_PROCESS_MEM_USED", "GPU memory used by the process (in MiB).", memory_of},
 };
 
-static void write_process_family(const struct process_lines *list, const char *name,
-                                 const char *help,
-                                 bool (*value_of)(const struct gpu_process *, uint64_t *),
-                                 struct gs_buf *out)
+// Families of this file have their headers behind each other.
+static void write_header(struct renderer *r, size_t at, const char *name, const char *help,
+                         struct gs_buf *out)
+{
+    render_write_header(&r->custom_headers[at], name, "gauge", help, out);
+}
+
+static void write_process_family(struct renderer *r, size_t family, struct gs_buf *out)
 {
     bool header = false;
-    for (size_t i = 0; i < list->len; i++) {
+    const char *name = process_families[family].name;
+    for (size_t i = 0; i < r->processes.used; i++) {
+        const struct process_line *line = &r->processes.items[i];
         uint64_t value = 0;
-        if (!value_of(list->items[i].process, &value))
+        if (!line->shown || !process_families[family].value_of(line->process, &value))
             continue;
         if (!header)
-            metrics_write_family(out, name, METRICS_GAUGE, help);
+            write_header(r, family, name, process_families[family].help, out);
         header = true;
-        write_line(name, &list->items[i].labels, value, out);
+        render_write_line(r, name, &line->labels, integer(value), out);
     }
 }
 
@@ -216,26 +232,36 @@ static bool allocated_mib(const struct entity *e, const struct device_holder *h,
     return total > 0;
 }
 
-static void write_allocated(const struct render_names *names, const struct entities *list,
-                            const struct device_replicas *replicas, struct gs_buf *out)
+static const struct gs_buf *held_labels(const struct renderer *r, struct entity *e, size_t k)
+{
+    if (!e->held) {
+        e->n_held = e->holders->len;
+        e->held = gs_alloc_array(e->n_held, sizeof(*e->held));
+    }
+    const struct device_holder *h = &e->holders->items[k];
+    struct gs_buf *b = &e->held[k];
+    if (!b->len) {
+        add_container(r->names, e, mode_of(h), h->namespace_name, h->pod, h->container, b);
+        add_identity(e, b);
+    }
+    return b;
+}
+
+static void write_allocated(struct renderer *r, struct gs_buf *out)
 {
     static const char name[] = "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED";
     bool header = false;
-    for (size_t i = 0; i < list->len; i++) {
-        const struct entity *e = &list->items[i];
+    for (size_t i = 0; i < r->entities.len; i++) {
+        struct entity *e = &r->entities.items[i];
         for (size_t k = 0; e->holders && k < e->holders->len; k++) {
-            const struct device_holder *h = &e->holders->items[k];
             uint64_t value = 0;
-            if (!allocated_mib(e, h, replicas, &value))
+            if (!allocated_mib(e, &e->holders->items[k], r->in.replicas, &value))
                 continue;
             if (!header)
-                metrics_write_family(out, name, METRICS_GAUGE,
-                                     "GPU memory allocated to the container (in MiB).");
+                write_header(r, ALLOCATED_HEADER, name,
+                             "GPU memory allocated to the container (in MiB).", out);
             header = true;
-            GS_AUTO_BUF struct gs_buf labels = {0};
-            add_container(names, e, mode_of(h), h->namespace_name, h->pod, h->container, &labels);
-            add_identity(e, &labels);
-            write_line(name, &labels, value, out);
+            render_write_line(r, name, held_labels(r, e, k), integer(value), out);
         }
     }
 }
@@ -292,49 +318,58 @@ static const struct {
      allocated_part, true},
 };
 
-static void write_device_family(const struct render_ctx *ctx, const struct entities *list,
-                                size_t family, const struct device_replicas *replicas,
-                                struct gs_buf *out)
+static const struct gs_buf *device_labels(const struct renderer *r, struct entity *e)
+{
+    struct gs_buf *b = &e->custom;
+    if (b->len)
+        return b;
+    render_add_label_if(b, "DriverVersion", r->in.sample->gpus->driver_version);
+    if (e->instance) {
+        render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
+    }
+    render_add_label_if(b, "NodeName", r->names->node_name);
+    add_identity(e, b);
+    return b;
+}
+
+static void write_device_family(struct renderer *r, size_t family, struct gs_buf *out)
 {
     const char *name = device_families[family].name;
     bool header = false;
-    for (size_t i = 0; i < list->len; i++) {
-        const struct entity *e = &list->items[i];
+    for (size_t i = 0; i < r->entities.len; i++) {
+        struct entity *e = &r->entities.items[i];
         struct gpu_value v;
         if (e->device->lost || e->device->hung ||
-            !device_families[family].value_of(e, replicas, &v))
+            !device_families[family].value_of(e, r->in.replicas, &v))
             continue;
         if (!header)
-            metrics_write_family(out, name, METRICS_GAUGE, device_families[family].help);
+            write_header(r, DEVICE_HEADERS + family, name, device_families[family].help, out);
         header = true;
-        GS_AUTO_BUF struct gs_buf labels = {0};
-        render_add_label_if(&labels, "DriverVersion", ctx->gpus->driver_version);
-        if (e->instance) {
-            render_add_label_u64(&labels, "GPU_I_ID", "", e->instance->gpu_instance_id);
-            render_add_label_if(&labels, "GPU_I_PROFILE", e->instance->profile);
-        }
-        render_add_label_if(&labels, "NodeName", ctx->names->node_name);
-        add_identity(e, &labels);
-        gs_buf_addf(out, "%s{", name);
-        gs_buf_add_slice(out, gs_buf_slice(&labels));
-        render_write_value(v, ctx, out);
+        render_write_line(r, name, device_labels(r, e), v, out);
     }
 }
 
-void render_write_custom(const struct render_ctx *ctx, const struct sample *sample,
-                         const struct entities *list, bool has_map,
-                         const struct device_replicas *replicas, struct gs_buf *out)
+_Static_assert(GS_ARRAY_LEN(process_families) <= ALLOCATED_HEADER, "headers of families");
+_Static_assert(DEVICE_HEADERS + GS_ARRAY_LEN(device_families) <= RENDER_CUSTOM_FAMILIES,
+               "headers of families");
+
+void render_write_custom(struct renderer *r, struct gs_buf *out)
 {
-    struct process_lines processes = {0};
-    list_processes(ctx->names, sample, list, &processes);
+    list_processes(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(process_families); i++)
-        write_process_family(&processes, process_families[i].name, process_families[i].help,
-                             process_families[i].value_of, out);
-    write_allocated(ctx->names, list, replicas, out);
+        write_process_family(r, i, out);
+    write_allocated(r, out);
     for (size_t i = 0; i < GS_ARRAY_LEN(device_families); i++)
-        if (has_map || !device_families[i].needs_map)
-            write_device_family(ctx, list, i, replicas, out);
-    for (size_t i = 0; i < processes.len; i++)
-        gs_buf_finish(&processes.items[i].labels);
-    free(processes.items);
+        if (r->in.map || !device_families[i].needs_map)
+            write_device_family(r, i, out);
+}
+
+void render_custom_finish(struct renderer *r)
+{
+    for (size_t i = 0; i < r->processes.len; i++)
+        gs_buf_finish(&r->processes.items[i].labels);
+    free(r->processes.items);
+    for (size_t i = 0; i < RENDER_CUSTOM_FAMILIES; i++)
+        gs_buf_finish(&r->custom_headers[i]);
 }

@@ -109,18 +109,20 @@ bool render_devices_valid(const char *devices)
     }
 }
 
-static void add_entity(const struct render_names *names, const struct gpu_snapshot *g,
-                       const struct device_map *map, const struct gpu_device *d,
-                       const struct gpu_instance *instance, struct entities *list)
+static void add_entity(const struct renderer *r, size_t device_at, size_t instance_at,
+                       struct entities *list)
 {
+    const struct render_names *names = r->names;
+    const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
     gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
     struct entity *e = &list->items[list->len++];
-    *e = (struct entity){.device = d, .instance = instance};
-    e->holders = device_map_find(map, d, instance);
+    *e = (struct entity){.device_at = device_at, .instance_at = instance_at, .device = d};
+    e->instance = instance_at == NO_INSTANCE_AT ? NULL : &d->instances[instance_at];
+    e->holders = device_map_find(r->in.map, d, e->instance);
     // Of a shared GPU the device's values are nobody's in particular: the last of several pods
     // would win, and change with every kubelet reply. The per-process families tell who does what.
     e->exclusive = device_holders_exclusive(e->holders);
-    render_add_entity_labels(names, g, e);
+    render_add_entity_labels(r, e);
     gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
     struct attributes a = {.holder = e->exclusive};
     render_add_attributes(names, &a, &e->all_labels);
@@ -130,10 +132,10 @@ static void add_entity(const struct render_names *names, const struct gpu_snapsh
 }
 
 // As dcgm-exporter: by default the MIG devices of a GPU, or the GPU when it has none.
-void render_list_entities(const struct render_names *names, const struct gpu_snapshot *g,
-                          const struct device_map *map, struct entities *list)
+void render_list_entities(const struct renderer *r, struct entities *list)
 {
-    const char *devices = names->devices ? names->devices : "f";
+    const struct gpu_snapshot *g = r->in.sample->gpus;
+    const char *devices = r->names->devices ? r->names->devices : "f";
     bool both = gs_streq(devices, "g+i");
     for (size_t i = 0; i < g->n_devices; i++) {
         const struct gpu_device *d = &g->devices[i];
@@ -141,24 +143,39 @@ void render_list_entities(const struct render_names *names, const struct gpu_sna
         bool instances = devices[0] != 'g' || both;
         for (size_t k = 0; instances && k < d->n_instances; k++)
             if (devices[0] != 'i' || listed(devices, d->instances[k].gpu_instance_id))
-                add_entity(names, g, map, d, &d->instances[k], list);
+                add_entity(r, i, k, list);
         if (gpu && d->uuid[0] && listed(devices, d->index))
-            add_entity(names, g, map, d, NULL, list);
+            add_entity(r, i, NO_INSTANCE_AT, list);
     }
+}
+
+static void variant_finish(struct variant *v)
+{
+    gs_buf_finish(&v->labels);
+    gs_buf_finish(&v->xid.text);
+    free(v->job);
+}
+
+static void entity_finish(struct entity *e)
+{
+    gs_buf_finish(&e->labels);
+    gs_buf_finish(&e->all_labels);
+    gs_buf_finish(&e->xid.text);
+    gs_buf_finish(&e->custom);
+    for (size_t i = 0; i < e->n_held; i++) // the holders may be gone
+        gs_buf_finish(&e->held[i]);
+    free(e->held);
+    for (size_t i = 0; i < e->n_variants; i++)
+        variant_finish(&e->variants[i]);
+    free(e->variants);
 }
 
 void render_entities_finish(struct entities *list)
 {
-    for (size_t i = 0; i < list->len; i++) {
-        gs_buf_finish(&list->items[i].labels);
-        gs_buf_finish(&list->items[i].all_labels);
-        for (size_t k = 0; k < list->items[i].n_variants; k++) {
-            gs_buf_finish(&list->items[i].variants[k].labels);
-            free(list->items[i].variants[k].job);
-        }
-        free(list->items[i].variants);
-    }
+    for (size_t i = 0; i < list->len; i++)
+        entity_finish(&list->items[i]);
     free(list->items);
+    *list = (struct entities){0};
 }
 
 // A pod's processes on a shared device, summed up; never above the device's own value.
@@ -167,7 +184,11 @@ void render_sum_pods(const struct sample *sample, struct entities *list)
     for (size_t i = 0; i < list->len; i++) {
         struct entity *e = &list->items[i];
         const struct gpu_device *d = e->device;
-        size_t at = (size_t)(d - sample->gpus->devices);
+        size_t at = e->device_at;
+        for (size_t n = 0; n < e->n_variants; n++) {
+            e->variants[n].util = e->variants[n].memory_mib = 0;
+            e->variants[n].has_util = e->variants[n].has_memory = false;
+        }
         for (size_t k = 0; k < d->n_processes && e->n_variants; k++) {
             const struct gpu_process *p = &d->processes[k];
             const struct owner *o = &sample->owners[at][k];

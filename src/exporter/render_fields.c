@@ -2,8 +2,6 @@
 // Families of the counters file: one field each, or computed by dcgm-exporter.
 #include "exporter/render_impl.h"
 
-#include "metrics/write.h"
-
 #include <inttypes.h>
 
 // --- families of DCGM ---
@@ -26,140 +24,117 @@ static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
     return e->device->fields[f];
 }
 
-void render_write_value(struct gpu_value v, const struct render_ctx *ctx, struct gs_buf *out)
+// Made anew when another XID came.
+static const struct gs_buf *xid_labels(const struct renderer *r, struct entity *e,
+                                       struct variant *variant, int64_t xid)
 {
-    gs_buf_add(out, "} ", 2);
-    if (v.is_double)
-        gs_buf_addf(out, "%f", v.d);
-    else if (v.i < 0)
-        gs_buf_addf(out, "%" PRId64, v.i);
-    else
-        gs_buf_add_u64(out, (uint64_t)v.i);
-    if (ctx->names->timestamps) {
-        gs_buf_add_char(out, ' ');
-        gs_buf_add_u64(out, (uint64_t)ctx->gpus->unix_ms);
-    }
-    gs_buf_add_char(out, '\n');
-}
-
-static void write_line_of(const struct render_ctx *ctx, const struct counter *c,
-                          const struct gs_buf *labels, struct gpu_value v, struct gs_buf *out)
-{
-    gs_buf_add_str(out, c->name);
-    gs_buf_add_char(out, '{');
-    gs_buf_add_slice(out, gs_buf_slice(labels));
-    render_write_value(v, ctx, out);
-}
-
-static void write_xid(const struct render_ctx *ctx, const struct counter *c, const struct entity *e,
-                      const struct variant *variant, struct gpu_value v, struct gs_buf *out)
-{
+    struct xid_labels *l = variant ? &variant->xid : &e->xid;
+    if (l->made && l->xid == xid)
+        return &l->text;
     char code[24];
-    snprintf(code, sizeof(code), "%" PRId64, v.i);
+    snprintf(code, sizeof(code), "%" PRId64, xid);
     struct attributes a = {.holder = variant ? variant->holder : e->exclusive,
                            .xid_code = code,
-                           .xid_text = render_xid_text(v.i),
+                           .xid_text = render_xid_text(xid),
                            .vgpu = variant ? variant->vgpu : NULL,
                            .job = variant ? variant->job : NULL};
-    GS_AUTO_BUF struct gs_buf labels = {0};
-    gs_buf_add_slice(&labels, gs_buf_slice(&e->labels));
-    render_add_attributes(ctx->names, &a, &labels);
-    write_line_of(ctx, c, &labels, v, out);
+    gs_buf_clear(&l->text);
+    gs_buf_add_slice(&l->text, gs_buf_slice(&e->labels));
+    render_add_attributes(r->names, &a, &l->text);
+    l->made = true;
+    l->xid = xid;
+    return &l->text;
 }
 
-static void write_plain(const struct render_ctx *ctx, const struct counter *c,
-                        const struct entity *e, const struct variant *variant, struct gpu_value v,
-                        struct gs_buf *out)
+static void write_plain(const struct renderer *r, const struct counter *c, struct entity *e,
+                        struct variant *variant, struct gpu_value v, struct gs_buf *out)
 {
-    if (c->field == GPU_F_XID_ERRORS)
-        write_xid(ctx, c, e, variant, v, out);
-    else
-        write_line_of(ctx, c, variant ? &variant->labels : &e->all_labels, v, out);
+    const struct gs_buf *labels = c->field == GPU_F_XID_ERRORS ? xid_labels(r, e, variant, v.i)
+                                  : variant                    ? &variant->labels
+                                                               : &e->all_labels;
+    render_write_line(r, c->name, labels, v, out);
 }
 
 // With --kubernetes-virtual-gpus utilisation and memory are the device's first, then each pod's.
-static void write_shared(const struct render_ctx *ctx, const struct counter *c,
-                         const struct entity *e, struct gpu_value v, struct gs_buf *out)
+static void write_shared(const struct renderer *r, const struct counter *c, struct entity *e,
+                         struct gpu_value v, struct gs_buf *out)
 {
     bool util = c->field == GPU_F_GPU_UTIL, memory = c->field == GPU_F_FB_USED;
     bool whole_written = false;
     for (size_t i = 0; i < e->n_variants; i++) {
-        const struct variant *p = &e->variants[i];
+        struct variant *p = &e->variants[i];
         if (!p->per_pod || (!util && !memory)) {
             if (v.validity == GPU_VALID)
-                write_plain(ctx, c, e, p, v, out);
+                write_plain(r, c, e, p, v, out);
             continue;
         }
         if (!whole_written && v.validity == GPU_VALID)
-            write_line_of(ctx, c, &e->labels, v, out);
+            render_write_line(r, c->name, &e->labels, v, out);
         whole_written = true;
         struct gpu_value own = {.validity = GPU_VALID,
                                 .i = (int64_t)(util ? p->util : p->memory_mib)};
         if (util ? p->has_util : p->has_memory)
-            write_line_of(ctx, c, &p->labels, own, out);
+            render_write_line(r, c->name, &p->labels, own, out);
     }
 }
 
-static void write_header(const struct counter *c, struct gs_buf *out)
+static void write_header(struct renderer *r, size_t row, struct gs_buf *out)
 {
-    // Help and type as the file has them; the type may be one that is not ours.
-    metrics_write_family(out, c->name, METRICS_GAUGE, c->help);
-    out->len -= strlen("gauge\n");
-    gs_buf_add_str(out, c->type);
-    gs_buf_add_char(out, '\n');
+    const struct counter *c = &r->counters->rows[row];
+    render_write_header(&r->headers[row], c->name, c->type, c->help, out);
 }
 
-void render_write_family(const struct render_ctx *ctx, const struct entities *list,
-                         const struct counter *c, struct gs_buf *out)
+void render_write_family(struct renderer *r, size_t row, struct gs_buf *out)
 {
+    const struct counter *c = &r->counters->rows[row];
     bool header = false;
-    for (size_t i = 0; i < list->len; i++) {
-        const struct entity *e = &list->items[i];
+    for (size_t i = 0; i < r->entities.len; i++) {
+        struct entity *e = &r->entities.items[i];
         struct gpu_value v = field_of(e, c->field);
         if (v.validity != GPU_VALID)
             continue;
         if (!header)
-            write_header(c, out);
+            write_header(r, row, out);
         header = true;
         if (e->n_variants)
-            write_shared(ctx, c, e, v, out);
+            write_shared(r, c, e, v, out);
         else
-            write_plain(ctx, c, e, NULL, v, out);
+            write_plain(r, c, e, NULL, v, out);
     }
 }
 
 // --- families that dcgm-exporter computes ---
 
-static void write_window(const struct render_ctx *ctx, const struct counter *c,
-                         const struct entity *e, const char *const (*labels)[2], size_t n,
-                         uint64_t value, struct gs_buf *out)
+static void write_window(const struct renderer *r, const struct counter *c, const struct entity *e,
+                         const char *const (*labels)[2], size_t n, uint64_t value,
+                         struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf all = {0};
     gs_buf_add_slice(&all, gs_buf_slice(&e->labels));
     for (size_t i = 0; i < n; i++)
         render_add_label_if(&all, labels[i][0], labels[i][1]);
     struct attributes a = {.holder = e->exclusive};
-    render_add_attributes(ctx->names, &a, &all);
-    write_line_of(ctx, c, &all, (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)value},
-                  out);
+    render_add_attributes(r->names, &a, &all);
+    render_write_line(r, c->name, &all,
+                      (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)value}, out);
 }
 
-static void write_xid_counts(const struct render_ctx *ctx, const struct entity *e,
+static void write_xid_counts(const struct renderer *r, const struct entity *e,
                              const struct counter *c, struct gs_buf *out)
 {
     char window[24], xid[16];
-    snprintf(window, sizeof(window), "%" PRIu64, ctx->names->xid_window_ms);
+    snprintf(window, sizeof(window), "%" PRIu64, r->names->xid_window_ms);
     for (size_t i = 0; i < e->device->n_xids; i++) {
         snprintf(xid, sizeof(xid), "%u", e->device->xids[i].xid);
         const char *const labels[][2] = {{"window_size_in_ms", window}, {"xid", xid}};
-        write_window(ctx, c, e, labels, 2, e->device->xids[i].count, out);
+        write_window(r, c, e, labels, 2, e->device->xids[i].count, out);
     }
     const char *const none[][2] = {{"window_size_in_ms", window}};
     if (!e->device->n_xids)
-        write_window(ctx, c, e, none, 1, 0, out);
+        write_window(r, c, e, none, 1, 0, out);
 }
 
-static void write_clock_counts(const struct render_ctx *ctx, const struct entity *e,
+static void write_clock_counts(const struct renderer *r, const struct entity *e,
                                const struct counter *c, struct gs_buf *out)
 {
     static const char *const events[GPU_CLOCK_EVENTS] = {
@@ -167,27 +142,27 @@ static void write_clock_counts(const struct render_ctx *ctx, const struct entity
         "sw_thermal", "hw_thermal",     "hw_power_brake", "display_clocks",
     };
     char window[24];
-    snprintf(window, sizeof(window), "%" PRIu64, ctx->names->clock_window_ms);
+    snprintf(window, sizeof(window), "%" PRIu64, r->names->clock_window_ms);
     for (size_t i = 0; i < GPU_CLOCK_EVENTS; i++) {
         const char *const labels[][2] = {{"clock_event", events[i]}, {"window_size_in_ms", window}};
-        write_window(ctx, c, e, labels, 2, e->device->clock_events[i], out);
+        write_window(r, c, e, labels, 2, e->device->clock_events[i], out);
     }
 }
 
-void render_write_computed(const struct render_ctx *ctx, const struct entities *list,
-                           const struct counter *c, struct gs_buf *out)
+void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out)
 {
+    const struct counter *c = &r->counters->rows[row];
     bool header = false;
-    for (size_t i = 0; i < list->len; i++) {
-        const struct entity *e = &list->items[i];
+    for (size_t i = 0; i < r->entities.len; i++) {
+        const struct entity *e = &r->entities.items[i];
         if (e->device->fields[c->field].validity != GPU_VALID)
             continue;
         if (!header)
-            write_header(c, out);
+            write_header(r, row, out);
         header = true;
         if (c->kind == COUNTER_EXP_XIDS)
-            write_xid_counts(ctx, e, c, out);
+            write_xid_counts(r, e, c, out);
         else
-            write_clock_counts(ctx, e, c, out);
+            write_clock_counts(r, e, c, out);
     }
 }

@@ -4,23 +4,32 @@
 
 #include "exporter/render.h"
 
-struct render_ctx {
-    const struct render_names *names;
-    const struct gpu_snapshot *gpus;
+// Labels with the last XID in them: they change with the value.
+struct xid_labels {
+    bool made;
+    int64_t xid;
+    struct gs_buf text;
 };
 
-// What one line of a device family is about: a GPU, or one of its MIG devices.
+// What one line of a device family is about: a GPU, or one of its MIG devices. Kept from page to
+// page; only `device` and `instance` are of the page's sample.
 struct entity {
+    size_t device_at, instance_at; // in the sample; NO_INSTANCE_AT: the GPU itself
     const struct gpu_device *device;
     const struct gpu_instance *instance; // NULL: the GPU itself
     const struct device_holders *holders;
     const struct device_holder *exclusive;
     struct gs_buf labels;     // up to the label fields
-    struct gs_buf all_labels; // and whose it is: made once, since twenty lines have the same
+    struct gs_buf all_labels; // and whose it is
+    struct xid_labels xid;
+    struct gs_buf custom; // labels of the DCGM_CUSTOM_* families of devices
+    struct gs_buf *held;  // those of the families of containers, one for each of `holders`
+    size_t n_held;
     // A line for each of them instead, when there are several owners to name.
     struct variant *variants;
     size_t n_variants;
 };
+#define NO_INSTANCE_AT SIZE_MAX
 
 // The same entity for one pod (of several that share it) or one HPC job.
 struct variant {
@@ -30,6 +39,7 @@ struct variant {
     bool has_util, has_memory;
     uint64_t util, memory_mib;
     struct gs_buf labels;
+    struct xid_labels xid;
 };
 
 struct entities {
@@ -37,35 +47,67 @@ struct entities {
     size_t len, cap;
 };
 
+// A process of the page, and its labels as long as the same one is at this place.
+struct process_line {
+    const struct gpu_process *process;
+    uint64_t hash; // of all that the labels are made of
+    bool shown;    // false: nothing can be said about whose it is
+    struct gs_buf labels;
+};
+
+struct process_lines {
+    struct process_line *items;
+    size_t len, cap;
+    size_t used; // of this page
+};
+
+enum { RENDER_CUSTOM_FAMILIES = 16 };
+
+struct renderer {
+    const struct render_names *names;
+    const struct counters *counters;
+    struct counters defaults;
+    struct render_input in; // of the page being written
+    // What the entities were made of.
+    struct gs_buf key, next_key;
+    struct entities entities;
+    struct process_lines processes;
+    struct gs_buf *headers; // one for each of the counters' families
+    struct gs_buf custom_headers[RENDER_CUSTOM_FAMILIES];
+};
+
 // --- labels ---
 void render_add_label(struct gs_buf *b, const char *name, const char *value);
 void render_add_label_u64(struct gs_buf *b, const char *name, const char *prefix, uint64_t value);
 void render_add_label_if(struct gs_buf *b, const char *name, const char *value); // not ""
-void render_add_entity_labels(const struct render_names *names, const struct gpu_snapshot *g,
-                              struct entity *e);
+void render_add_entity_labels(const struct renderer *r, struct entity *e);
+// The value of a row of type "label"; NULL: none. number: room for the text of one.
+const char *render_label_field(const struct gpu_snapshot *g, const struct gpu_device *d,
+                               const struct counter *c, char number[static 32]);
 
 // What is behind the device's labels: the pod's labels, then the rest sorted by name.
 struct attributes {
     const struct device_holder *holder;
     const char *xid_code, *xid_text, *vgpu, *job;
 };
-
 void render_add_attributes(const struct render_names *names, const struct attributes *a,
                            struct gs_buf *out);
 
 // --- entities ---
-void render_list_entities(const struct render_names *names, const struct gpu_snapshot *g,
-                          const struct device_map *map, struct entities *list);
+void render_list_entities(const struct renderer *r, struct entities *list);
 void render_sum_pods(const struct sample *sample, struct entities *list);
 void render_entities_finish(struct entities *list);
 
+// --- lines ---
+// Writes the header that `cache` holds, after making it when it is empty.
+void render_write_header(struct gs_buf *cache, const char *name, const char *type, const char *help,
+                         struct gs_buf *out);
+void render_write_line(const struct renderer *r, const char *name, const struct gs_buf *labels,
+                       struct gpu_value v, struct gs_buf *out);
+
 // --- families ---
-void render_write_value(struct gpu_value v, const struct render_ctx *ctx, struct gs_buf *out);
-void render_write_family(const struct render_ctx *ctx, const struct entities *list,
-                         const struct counter *c, struct gs_buf *out);
-void render_write_computed(const struct render_ctx *ctx, const struct entities *list,
-                           const struct counter *c, struct gs_buf *out);
+void render_write_family(struct renderer *r, size_t row, struct gs_buf *out);
+void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out);
 // Those of ACK's exporter: per process, container and device.
-void render_write_custom(const struct render_ctx *ctx, const struct sample *sample,
-                         const struct entities *list, bool has_map,
-                         const struct device_replicas *replicas, struct gs_buf *out);
+void render_write_custom(struct renderer *r, struct gs_buf *out);
+void render_custom_finish(struct renderer *r);

@@ -42,27 +42,19 @@ static void add_model(const struct render_names *names, const char *model, struc
     render_add_label(out, "modelName", names->replace_blanks ? text.data : model);
 }
 
-static void add_label_fields(const struct render_names *names, const struct gpu_snapshot *g,
-                             struct entity *e)
+const char *render_label_field(const struct gpu_snapshot *g, const struct gpu_device *d,
+                               const struct counter *c, char number[static 32])
 {
-    const struct counters *c = names->counters;
-    for (size_t i = c->n_families; i < c->len; i++) {
-        enum gpu_field f = c->rows[i].field;
-        const char *text = gpu_field_text(g, e->device, f);
-        char number[32];
-        const struct gpu_value *v = &e->device->fields[f];
-        if (gpu_field_info(f)->kind != GPU_TEXT && v->validity == GPU_VALID) {
-            snprintf(number, sizeof(number), v->is_double ? "%f" : "%.0f",
-                     v->is_double ? v->d : (double)v->i);
-            text = number;
-        }
-        render_add_label_if(&e->labels, c->rows[i].name, text);
-    }
+    const struct gpu_value *v = &d->fields[c->field];
+    if (gpu_field_info(c->field)->kind == GPU_TEXT || v->validity != GPU_VALID)
+        return gpu_field_text(g, d, c->field);
+    snprintf(number, 32, v->is_double ? "%f" : "%.0f", v->is_double ? v->d : (double)v->i);
+    return number;
 }
 
-void render_add_entity_labels(const struct render_names *names, const struct gpu_snapshot *g,
-                              struct entity *e)
+void render_add_entity_labels(const struct renderer *r, struct entity *e)
 {
+    const struct render_names *names = r->names;
     const struct gpu_device *d = e->device;
     render_add_label_u64(&e->labels, "gpu", "", d->index);
     render_add_label(&e->labels, names->old_namespace ? "uuid" : "UUID", d->uuid);
@@ -75,7 +67,12 @@ void render_add_entity_labels(const struct render_names *names, const struct gpu
     }
     if (names->hostname_label)
         render_add_label_if(&e->labels, names->hostname_label, names->hostname);
-    add_label_fields(names, g, e);
+    for (size_t i = r->counters->n_families; i < r->counters->len; i++) {
+        char number[32];
+        render_add_label_if(
+            &e->labels, r->counters->rows[i].name,
+            render_label_field(r->in.sample->gpus, d, &r->counters->rows[i], number));
+    }
 }
 
 void render_add_attributes(const struct render_names *names, const struct attributes *a,

@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,45 @@ static void test_doubles_are_shortest(void **state)
     }
 }
 
+static void assert_fixed(double v)
+{
+    char want[GS_FIXED6_SIZE], got[GS_FIXED6_SIZE];
+    snprintf(want, sizeof(want), "%f", v);
+    *gs_put_fixed6(got, v) = '\0';
+    assert_string_equal(got, want);
+}
+
+// Against the C library, halves and the edges of the fast way among them.
+static void test_six_decimals(void **state)
+{
+    static const double some[] = {0,           -0.0,
+                                  0.5,         1,
+                                  70.123,      0.0000005,
+                                  1.5e-6,      2.5e-6,
+                                  9.9999995,   0.9999995,
+                                  1e-7,        1e300,
+                                  0x1p43,      0x1p44,
+                                  DBL_MIN,     DBL_MAX,
+                                  4.9e-324,    INFINITY,
+                                  -1e15,       -0.25,
+                                  18446744.25, 0x1.fffffffffffffp42};
+    for (size_t i = 0; i < GS_ARRAY_LEN(some); i++)
+        assert_fixed(some[i]);
+    for (int k = 0; k < 64; k++) // exact halves of the sixth decimal
+        assert_fixed((2 * k + 1) * 0x1p-7 / 15625 * 15625);
+    srand(5);
+    for (int k = 0; k < 200000; k++) {
+        union {
+            uint64_t bits;
+            double d;
+        } v = {.bits = (uint64_t)rand() << 33 ^ (uint64_t)rand() << 11 ^ (uint64_t)rand()};
+        if (isfinite(v.d))
+            assert_fixed(v.d);
+        assert_fixed((double)rand() / 1e6 + (double)(rand() % 1000) * 1e-9);
+        assert_fixed((double)(rand() % 20000000) / 128);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +153,7 @@ int main(void)
         cmocka_unit_test(test_doubles_print_shortest),
         cmocka_unit_test(test_doubles_round_trip),
         cmocka_unit_test(test_doubles_are_shortest),
+        cmocka_unit_test(test_six_decimals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

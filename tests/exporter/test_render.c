@@ -21,6 +21,10 @@ struct fixture {
     struct device_map *map;
     struct device_replicas *replicas;
     struct gs_buf text;
+    // The same page by one that has written others before.
+    struct renderer *renderer;
+    uint64_t map_version;
+    struct gs_buf kept;
 };
 
 static struct gpu_value integer(int64_t v)
@@ -68,6 +72,8 @@ static int teardown(void **state)
     device_map_free(f->map);
     device_replicas_free(f->replicas);
     gs_buf_finish(&f->text);
+    gs_buf_finish(&f->kept);
+    renderer_free(f->renderer);
     free(f);
     return 0;
 }
@@ -78,6 +84,7 @@ static void give(struct fixture *f, const struct pod_row *rows, size_t n)
     pack_list(rows, n, &bytes);
     device_map_free(f->map);
     f->map = NULL;
+    f->map_version++;
     assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &f->map));
 }
 
@@ -124,6 +131,12 @@ static const char *text(struct fixture *f)
 {
     gs_buf_clear(&f->text);
     render_gpus(&names, f->sample, f->map, f->replicas, &f->text);
+    if (!f->renderer)
+        f->renderer = renderer_new(&names);
+    const struct render_input in = {f->sample, f->map, f->map_version, f->replicas};
+    gs_buf_clear(&f->kept);
+    renderer_page(f->renderer, &in, &f->kept);
+    assert_string_equal(f->text.len ? f->text.data : "", f->kept.len ? f->kept.data : "");
     size_t n = 0;
     struct gs_error *err = metrics_parse_text(gs_buf_slice(&f->text), NULL, count, &n);
     if (err)
@@ -442,6 +455,87 @@ static void self_metrics(void **state)
     assert_has(f->text.data, "DCGM_FI_DEV_FB_USED: not supported");
 }
 
+// What a renderer keeps from page to page it makes anew when it has become another: text()
+// compares.
+static void what_is_kept_follows_changes(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_device *d = f->sample->gpus->devices;
+    const struct pod_row first[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
+    const struct pod_row second[] = {{"ns", "q", "c", "nvidia.com/gpu", "GPU-1"},
+                                     {"ns", "p", "c", "nvidia.com/gpu", "GPU-2"}};
+    d[0].fields[GPU_F_XID_ERRORS] = integer(0);
+    text(f);
+    give(f, first, 1);
+    assert_has(text(f), "pod=\"p\"} 41\n");
+    give(f, second, 2);
+    assert_has(text(f), "pod=\"q\"} 41\n");
+    d[0].fields[GPU_F_XID_ERRORS] = integer(79);
+    assert_has(text(f), "err_code=\"79\"");
+    struct owner *o = add_process(f, 0, 41, 10, 100);
+    assert_has(text(f), "ProcessId=\"41\"");
+    of_pod(o, "ns", "q", "c");
+    assert_has(text(f), "PodName=\"q\",ProcessId=\"41\"");
+    add_process(f, 0, 42, 20, 100);
+    d[0].processes[0].pid = 40;
+    assert_has(text(f), "ProcessId=\"40\"");
+    d[0].n_processes = 1;
+    assert_has_not(text(f), "ProcessId=\"42\"");
+    set_text(f->sample->gpus->driver_version, 80, "580.2");
+    assert_has(text(f), "DCGM_FI_DRIVER_VERSION=\"580.2\"");
+    assert_has_not(text(f), "570.1");
+    set_text(d[1].uuid, sizeof(d[1].uuid), "GPU-3"); // another board at this place
+    assert_has(text(f), "UUID=\"GPU-3\"");
+    d[1].instances = gs_alloc(sizeof(*d[1].instances));
+    d[1].n_instances = 1;
+    d[1].instances[0].gpu_instance_id = 7;
+    set_text(d[1].instances[0].profile, 32, "1g.10gb");
+    assert_has(text(f), "GPU_I_ID=\"7\"");
+    set_text(d[1].instances[0].profile, 32, "2g.20gb");
+    assert_has(text(f), "2g.20gb");
+    f->sample->gpus->n_devices = 1;
+    assert_has_not(text(f), "GPU-3");
+    f->sample->gpus->n_devices = 2;
+    d[0].lost = true;
+    text(f);
+    d[1].n_instances = 0;
+    text(f);
+}
+
+struct told_pod {
+    uint64_t version;
+    const char *uid;
+};
+
+static bool tell_pod(void *arg, const char *ns, const char *pod, struct render_pod *ret)
+{
+    *ret = (struct render_pod){((struct told_pod *)arg)->uid, ""};
+    return true;
+}
+
+static uint64_t tell_version(void *arg)
+{
+    return ((struct told_pod *)arg)->version;
+}
+
+static void kept_labels_of_pods_have_a_version(void **state)
+{
+    struct fixture *f = *state;
+    struct told_pod pod = {1, "uid-1"};
+    const struct render_names with = {
+        .pod = tell_pod, .pod_version = tell_version, .pod_arg = &pod};
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
+    give(f, rows, 1);
+    f->renderer = renderer_new(&with);
+    const struct render_input in = {f->sample, f->map, 1, NULL};
+    renderer_page(f->renderer, &in, &f->kept);
+    assert_has(f->kept.data, "pod_uid=\"uid-1\"");
+    pod = (struct told_pod){2, "uid-2"};
+    gs_buf_clear(&f->kept);
+    renderer_page(f->renderer, &in, &f->kept);
+    assert_has(f->kept.data, "pod_uid=\"uid-2\"");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -460,6 +554,8 @@ int main(void)
         TEST(xid_in_words),
         TEST(host_name_labels),
         TEST(self_metrics),
+        TEST(what_is_kept_follows_changes),
+        TEST(kept_labels_of_pods_have_a_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

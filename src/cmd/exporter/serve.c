@@ -131,6 +131,7 @@ static struct gs_error *ask_cluster(struct run *r, const struct exporter_opts *o
         };
         err = pods_new(&r->loop, r->kube, &pods_cfg, &r->pods);
         cfg->names.pod = pods_find;
+        cfg->names.pod_version = pods_version;
         cfg->names.pod_arg = r->pods;
     }
     return err;

@@ -95,7 +95,8 @@ start_control_plane() {
         --requestheader-client-ca-file "$dir/front-proxy-ca.crt" --requestheader-allowed-names front-proxy-client \
         --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
         --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file "$dir/front-proxy.crt" \
-        --proxy-client-key-file "$dir/front-proxy.key" --enable-aggregator-routing=false
+        --proxy-client-key-file "$dir/front-proxy.key" --enable-aggregator-routing=false \
+        --feature-gates=HPAScaleToZero=true
     wait_for 120 "the API server is ready" kubectl get --raw /readyz
     start_controller_manager
     start scheduler "$bin/kube-scheduler" --kubeconfig "$dir/scheduler.kubeconfig" --leader-elect=false --secure-port=0

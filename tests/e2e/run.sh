@@ -1,6 +1,7 @@
 #!/bin/sh
 # gpuscale against a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's own
 # controllers, hollow GPU nodes). Built once by build.sh. Exit 3: it cannot be had here.
+# Usage: run.sh [PART…]: engine, adapter; default: all.
 . "$(dirname "$0")/cluster.sh"
 passed=0
 ok() { passed=$((passed + 1)); say "ok: $*"; }
@@ -9,6 +10,5 @@ start_control_plane
 start_node gpu-0 8
 ok "control plane and a node with 8 GPUs"
 
-. "$source/tests/e2e/engine.sh"
-[ ! -f "$source/tests/e2e/adapter.sh" ] || . "$source/tests/e2e/adapter.sh"
+for part in ${*:-engine adapter}; do . "$source/tests/e2e/$part.sh"; done
 echo "$passed passed, 0 failed"

@@ -10,6 +10,7 @@ struct check_opts {
     bool strict;                // doubtful things count as wrong
     bool ignore_unknown_fields; // of rule files
     const char *source;         // of adapter: URL of a Prometheus; NULL: none is asked
+    const char *sources;        // of adapter: file of more sources; NULL: none
     const char *kubeconfig;     // of adapter: whose resources are known; NULL: Kubernetes' own
 };
 

@@ -12,7 +12,7 @@
 
 struct explain_opts {
     const char *ns, *kubeconfig, *context, *output, *compat;
-    const char *config, *source; // of metric
+    const char *config, *sources, *source; // of metric
     int64_t downscale_window, cpu_init_period, readiness_delay;
     double tolerance;
 };
@@ -117,7 +117,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     struct run r = {.o = opts};
     GS_AUTO_FREE char *ns = NULL;
     if (gs_streq(argv[0], "metric") && argc == 2) {
-        const struct explain_metric_opts m = {r.o->config, r.o->source, r.o->kubeconfig};
+        const struct explain_metric_opts m = {r.o->config, r.o->sources, r.o->source,
+                                              r.o->kubeconfig};
         return explain_metric(&m, argv[1], ret_exit);
     }
     if (gs_streq(argv[0], "metric"))
@@ -210,6 +211,12 @@ static const struct gs_opt opts[] = {
      AT(config),
      .group = "Of metric",
      .help = "The adapter's configuration, in any of its forms. Default: GPU metrics only."},
+    {.name = "sources",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(sources),
+     .group = "Of metric",
+     .help = "The adapter's file of more sources."},
     {.name = "source",
      .alias = "prometheus-url",
      .arg = "URL",

@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 struct explain_metric_opts {
-    const char *config, *source, *kubeconfig; // NULL: not given
+    const char *config, *sources, *source, *kubeconfig; // NULL: not given
 };
 // How a request of the metrics APIs is answered, to stdout. *ret_exit 1: not with 200.
 struct gs_error *explain_metric(const struct explain_metric_opts *o, const char *path,

@@ -141,6 +141,72 @@ static void test_forms(void **state)
     adapter_config_free(c);
 }
 
+static const char two_sources[] = "sources:\n"
+                                  "- name: long-term\n"
+                                  "  url: https://thanos:10902/prefix\n"
+                                  "  verb: POST\n"
+                                  "  timeout: 5s\n"
+                                  "  headers: {X-Scope-OrgID: team, A: b}\n"
+                                  "  basic_auth: {username: u, password_file: /p}\n"
+                                  "  tls_config: {ca_file: /ca, server_name: thanos}\n"
+                                  "  rules: ['^container_', '{job=\"x\"']\n"
+                                  "- {name: own, engine: true, resourceRules: true}\n";
+
+static void test_sources(void **state)
+{
+    GS_AUTO_FREE char *text = gs_format(
+        "%srules:\n- {seriesQuery: 'container_cpu{}', metricsQuery: x}\n"
+        "- {seriesQuery: '{job=\"x\"}', metricsQuery: x, source: own}\n"
+        "- {seriesQuery: 'my_container_cpu', metricsQuery: x}\n"
+        "externalRules:\n- {seriesQuery: 'container_x', metricsQuery: x, source: default}\n"
+        "- {seriesQuery: '{job=\"x\"}', metricsQuery: x}\nresourceRules: {}\n",
+        two_sources);
+    struct adapter_config *c = parse(text);
+    const struct adapter_source *s = &c->sources[0];
+    assert_int_equal(c->n_sources, 2);
+    assert_true(s->post);
+    assert_int_equal(s->timeout_ms, 5000);
+    assert_int_equal(s->n_headers, 2);
+    assert_string_equal(s->headers[0], "X-Scope-OrgID=team");
+    assert_string_equal(s->http.basic_user, "u");
+    assert_string_equal(s->http.basic_password.file, "/p");
+    assert_string_equal(s->http.ca_file, "/ca");
+    assert_true(c->sources[1].engine);
+    static const size_t want[] = {1, 2, 0, 0, 1};
+    for (size_t i = 0; i < c->n_rules; i++)
+        assert_int_equal(c->rules[i].source, want[i]);
+    assert_int_equal(c->resource.source, 2);
+    adapter_config_free(c);
+    // Apart from rules that prometheus-adapter can read, too.
+    GS_AUTO_FREE char *indented =
+        gs_strdup("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  config.yaml: |\n "
+                  "   rules:\n"
+                  "    - {seriesQuery: a_b, metricsQuery: x}\n  sources.yaml: |\n    sources:\n"
+                  "    - {name: n, url: http://x, rules: ['^a']}\n");
+    c = parse(indented);
+    assert_int_equal(c->rules[0].source, 1);
+    adapter_config_free(c);
+    c = parse("prometheus: {url: http://p}\nrules: {default: false, custom: [{seriesQuery: a, "
+              "metricsQuery: x}]}\nsources: [{name: n, url: http://x, rules: [a]}]\n");
+    assert_int_equal(c->rules[0].source, 1);
+    adapter_config_free(c);
+}
+
+static void test_wrong_sources(void **state)
+{
+    wrong("sources: [{url: http://x}]", "has no name");
+    wrong("sources: [{name: a}]", "needs one of url and engine");
+    wrong("sources: [{name: a, url: http://x, engine: true}]", "needs one of url and engine");
+    wrong("sources: [{name: a, url: http://x}, {name: a, url: http://y}]", "another source");
+    wrong("sources: [{name: default, url: http://x}]", "another source");
+    wrong("sources: [{name: a, url: http://x, verb: PUT}]", "want GET or POST");
+    wrong("sources: [{name: a, url: http://x, oauth2: {}}]", "oauth2");
+    wrong("sources: [{name: a, url: http://x, rules: ['(']}]", "rules.yaml:1");
+    wrong("sources: [{name: a, url: http://x, rule: [a]}]", "did you mean \"rules\"");
+    wrong("rules: [{seriesQuery: a, metricsQuery: x, source: b}]", "there is no source \"b\"");
+    wrong("resourceRules: {source: b}", "there is no source \"b\"");
+}
+
 static void test_defaults(void **state)
 {
     struct adapter_config *c = parse(adapter_config_defaults());
@@ -173,10 +239,11 @@ static void test_walkthroughs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_query),        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_forms),        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_walkthroughs),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_query),         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_forms),         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_walkthroughs),  cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_wrong_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

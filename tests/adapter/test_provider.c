@@ -110,7 +110,7 @@ static void start(struct fixture *f)
     f->prometheus = http_client_new_loopback(&f->loop, prometheus, f, NULL);
     f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    const struct source_options s = {.url = "http://test"};
+    const struct source_options s = {.peer.url = "http://test"};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
     f->mapper = mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(rules), "rules.yaml", &f->config));
@@ -327,12 +327,82 @@ static void test_owners(void **state)
     stop(&f);
 }
 
+static void other_prometheus(void *arg, struct http_exchange *x)
+{
+    if (http_query(x, "query"))
+        reply_text(x, VECTOR(SAMPLE("pod", "a", "7")));
+    else
+        reply_text(x,
+                   "{\"status\":\"success\",\"data\":[{\"__name__\":\"far\",\"pod\":\"a\",\"ns\":"
+                   "\"ml\"}]}");
+}
+
+// Each rule asks its own source; one that is down takes only its rules with it.
+static void test_sources(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5"))};
+    start(&f);
+    struct adapter_config *c = NULL;
+    static const char text[] =
+        "sources: [{name: other, url: http://other, rules: [far]}]\n"
+        "rules:\n"
+        "- seriesQuery: '{good!=\"\"}'\n"
+        "  resources: &r {overrides: {ns: {resource: namespace}, pod: {resource: pod}}}\n"
+        "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n"
+        "- seriesQuery: far\n"
+        "  resources: *r\n"
+        "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n"
+        "- seriesQuery: '{good!=\"\"}'\n"
+        "  resources: *r\n"
+        "  name: {as: also_far}\n"
+        "  source: other\n"
+        "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n";
+    assert_ok(adapter_config_parse(gs_slice_of(text), "two.yaml", &c));
+    struct http_client *client = http_client_new_loopback(&f.loop, other_prometheus, NULL, NULL);
+    const struct source_options s = {.peer.url = "http://other"};
+    struct source *others[] = {source_new_client(&f.loop, client, "", &s)};
+    const struct registry_options r = {.config = c,
+                                       .source = f.source,
+                                       .others = others,
+                                       .mapper = f.mapper,
+                                       .relist_ms = 3600000};
+    struct registry *registry = registry_new(&f.loop, &r);
+    struct provider *old = f.provider;
+    const struct provider_options p = {.config = c,
+                                       .source = f.source,
+                                       .others = others,
+                                       .mapper = f.mapper,
+                                       .registry = registry,
+                                       .kube = f.kube};
+    f.provider = provider_new(&p);
+    run_until_round(&f, registry, 1);
+    ask(&f, "pods", "a", "m", NULL);
+    assert_true(f.values[0] == 1.5);
+    ask(&f, "pods", "a", "far", NULL);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    assert_true(f.values[0] == 7);
+    ask(&f, "pods", "a", "also_far", NULL); // the same seriesQuery, of the other source
+    assert_true(f.values[0] == 7);
+    f.all_fail = true;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_SOURCE_FAILED, "http://test");
+    ask(&f, "pods", "a", "far", NULL);
+    assert_true(f.values[0] == 7);
+    provider_free(f.provider);
+    registry_free(registry);
+    source_free(others[0]);
+    http_client_free(client);
+    adapter_config_free(c);
+    f.provider = old;
+    stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),    cmocka_unit_test(test_causes),
         cmocka_unit_test(test_isolation), cmocka_unit_test(test_equal_queries_run_once),
-        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_owners),    cmocka_unit_test(test_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

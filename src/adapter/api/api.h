@@ -19,6 +19,7 @@ struct api_world {
     struct registry *registry, *gpu; // gpu may be NULL
     struct provider *provider;
     struct source *source;
+    struct source *const *others; // as many as the configuration has
     const struct mapper *mapper;
 };
 

@@ -108,28 +108,42 @@ static void add_label(struct gs_buf *out, const char *value)
     }
 }
 
-static void add_source(const struct api *a, struct gs_buf *out)
+static struct source *nth_source(const struct api *a, size_t i, const char **ret_name)
 {
-    struct source_stats s = {0};
-    if (!a->w.source)
-        return;
-    source_stats(a->w.source, &s);
-    family(out, "gpuscale_adapter_source_queries_total", "counter",
-           "Questions sent to the source.");
-    gs_buf_addf(out, "gpuscale_adapter_source_queries_total %llu\n", (unsigned long long)s.queries);
-    family(out, "gpuscale_adapter_source_failures_total", "counter",
-           "Those without a good answer.");
-    gs_buf_addf(out, "gpuscale_adapter_source_failures_total %llu\n",
-                (unsigned long long)s.failures);
-    family(out, "gpuscale_adapter_source_shared_total", "counter",
-           "Requests that were answered by an answer to another one.");
-    gs_buf_addf(out, "gpuscale_adapter_source_shared_total %llu\n", (unsigned long long)s.shared);
-    family(out, "gpuscale_adapter_source_seconds_total", "counter", "Time waited for answers.");
-    gs_buf_addf(out, "gpuscale_adapter_source_seconds_total %.6f\n", s.seconds);
-    family(out, "gpuscale_adapter_source_last_answer_timestamp_seconds", "gauge",
-           "When the last good answer came; 0: never.");
-    gs_buf_addf(out, "gpuscale_adapter_source_last_answer_timestamp_seconds %.3f\n",
-                (double)s.last_ok_ms / 1000);
+    size_t others = a->w.config ? a->w.config->n_sources : 0;
+    if (!a->w.source || i > others)
+        return NULL;
+    *ret_name = i ? a->w.config->sources[i - 1].name : "default";
+    return source_pick(a->w.source, a->w.others, i);
+}
+
+static void add_sources(const struct api *a, struct gs_buf *out)
+{
+    static const struct {
+        const char *name, *type, *help;
+        int decimals;
+    } families[] = {
+        {"queries_total", "counter", "Questions sent to a source.", 0},
+        {"failures_total", "counter", "Those without a good answer.", 0},
+        {"shared_total", "counter", "Requests that were answered by an answer to another one.", 0},
+        {"seconds_total", "counter", "Time waited for answers.", 6},
+        {"last_answer_timestamp_seconds", "gauge", "When the last good answer came; 0: never.", 3},
+    };
+    const char *name;
+    struct source *source;
+    for (size_t k = 0; k < GS_ARRAY_LEN(families); k++) {
+        GS_AUTO_FREE char *full = gs_format("gpuscale_adapter_source_%s", families[k].name);
+        family(out, full, families[k].type, families[k].help);
+        for (size_t i = 0; (source = nth_source(a, i, &name)); i++) {
+            struct source_stats s = {0};
+            source_stats(source, &s);
+            const double values[] = {(double)s.queries, (double)s.failures, (double)s.shared,
+                                     s.seconds, (double)s.last_ok_ms / 1000};
+            gs_buf_addf(out, "%s{source=\"", full);
+            add_label(out, name);
+            gs_buf_addf(out, "\"} %.*f\n", families[k].decimals, values[k]);
+        }
+    }
 }
 
 static void add_rules(const struct api *a, struct gs_buf *out)
@@ -191,7 +205,7 @@ static void reply_metrics(struct api_call *c)
     family(&out, "gpuscale_adapter_requests_total", "counter", "Requests that were answered.");
     gs_buf_addf(&out, "gpuscale_adapter_requests_total %llu\n",
                 (unsigned long long)c->a->counts.answered);
-    add_source(c->a, &out);
+    add_sources(c->a, &out);
     add_rules(c->a, &out);
     add_auth(c->a, &out);
     add_audit(c->a, &out);

@@ -295,7 +295,8 @@ static void ask(struct part *p, int measure)
     p->questions[measure].part = p;
     if (!err) {
         p->questions[measure].op =
-            source_query(w->source, query.data, 0, on_result, &p->questions[measure]);
+            source_query(source_pick(w->source, w->others, w->config->resource.source), query.data,
+                         0, on_result, &p->questions[measure]);
         return;
     }
     gs_warn("adapter", "resource metrics: %s", gs_error_message(err));

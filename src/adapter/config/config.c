@@ -8,7 +8,7 @@
 
 #define RULE(member) offsetof(struct adapter_rule, member)
 
-static struct adapter_reader *reader_of(struct config_reader *r)
+struct adapter_reader *adapter_reader_of(struct config_reader *r)
 {
     return (struct adapter_reader *)(void *)((char *)r - offsetof(struct adapter_reader, base));
 }
@@ -22,7 +22,7 @@ const char *adapter_place(struct config_reader *r, const json_t *value)
 struct adapter_regex *adapter_read_regex(struct config_reader *r, const json_t *at,
                                          struct gs_slice pattern)
 {
-    struct adapter_config *c = reader_of(r)->out;
+    struct adapter_config *c = adapter_reader_of(r)->out;
     struct adapter_regex *regex = NULL;
     struct gs_error *err = adapter_regex_new(pattern, &regex);
     if (err) {
@@ -39,7 +39,7 @@ static struct rule_template *read_template(struct config_reader *r, const json_t
                                            const char *text, const char *name)
 {
     static const struct rule_template_form form = {"<<", ">>", ""};
-    struct adapter_config *c = reader_of(r)->out;
+    struct adapter_config *c = adapter_reader_of(r)->out;
     struct rule_template *t = NULL;
     struct gs_error *err = rule_template_parse_as(gs_slice_of(text), name, &form, &t);
     if (err) {
@@ -193,6 +193,7 @@ static void read_rule(struct config_reader *r, const json_t *item, void *out)
         {"resources", FIELD_READ, RULE(resources), read_resources},
         {"name", FIELD_READ, RULE(matches_text), read_name},
         {"metricsQuery", FIELD_READ, RULE(query_text), read_query},
+        {"source", FIELD_TEXT, RULE(source_name), NULL},
         {0},
     };
     struct adapter_rule *rule = out;
@@ -211,7 +212,7 @@ static void read_rule(struct config_reader *r, const json_t *item, void *out)
 
 void adapter_read_rules(struct config_reader *r, const json_t *list, bool external)
 {
-    struct adapter_config *c = reader_of(r)->out;
+    struct adapter_config *c = adapter_reader_of(r)->out;
     struct adapter_rule *items = NULL;
     size_t n = 0;
     config_read_list(r, list, sizeof(*items), read_rule, &items, &n);
@@ -279,9 +280,10 @@ void adapter_read_resource_rules(struct config_reader *r, const json_t *value)
         {"cpu", FIELD_READ, offsetof(struct adapter_resource_rules, cpu), read_resource_rule},
         {"memory", FIELD_READ, offsetof(struct adapter_resource_rules, memory), read_resource_rule},
         {"window", FIELD_READ, offsetof(struct adapter_resource_rules, window_ns), read_window},
+        {"source", FIELD_TEXT, offsetof(struct adapter_resource_rules, source_name), NULL},
         {0},
     };
-    struct adapter_config *c = reader_of(r)->out;
+    struct adapter_config *c = adapter_reader_of(r)->out;
     if (!value || json_is_null(value))
         return;
     c->resource.present = true;
@@ -290,11 +292,11 @@ void adapter_read_resource_rules(struct config_reader *r, const json_t *value)
 
 // --- the file ---
 
-struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
-                                      struct adapter_config **ret)
+static struct gs_error *finish(struct adapter_config *c, struct gs_error *err,
+                               struct adapter_config **ret)
 {
-    struct adapter_config *c = gs_alloc(sizeof(*c));
-    struct gs_error *err = adapter_read_form(text, name, 0, c);
+    if (!err)
+        err = adapter_choose_sources(c);
     if (err)
         adapter_config_free(c);
     else
@@ -302,11 +304,35 @@ struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
     return err;
 }
 
-struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret)
+struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
+                                      struct adapter_config **ret)
+{
+    struct adapter_config *c = gs_alloc(sizeof(*c));
+    return finish(c, adapter_read_form(text, name, 0, c), ret);
+}
+
+static struct gs_error *add_file(const char *path, struct adapter_config *c)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
+    if (!path || !*path)
+        return NULL;
     struct gs_error *err = gs_file_read(path, ADAPTER_MAX_FILE, &text);
-    return err ? err : adapter_config_parse(gs_buf_slice(&text), path, ret);
+    return err ? err : adapter_read_form(gs_buf_slice(&text), path, 0, c);
+}
+
+struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
+                                          struct adapter_config **ret)
+{
+    struct adapter_config *c = gs_alloc(sizeof(*c));
+    struct gs_error *err = add_file(path, c);
+    if (!err)
+        err = add_file(sources_path, c);
+    return finish(c, err, ret);
+}
+
+struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret)
+{
+    return adapter_config_load_with(path, NULL, ret);
 }
 
 void adapter_config_free(struct adapter_config *c)

@@ -7,6 +7,7 @@
 
 #include "adapter/config/regex.h"
 #include "base/arena.h"
+#include "engine/config/config.h"
 #include "engine/rules/template.h"
 
 #include <stdint.h>
@@ -45,6 +46,8 @@ struct adapter_rule {
     const char *as;           // expansion; the default is filled in
     const char *query_text;
     struct rule_template *query;
+    const char *source_name; // NULL: by the patterns of the sources
+    size_t source;           // 0: the default one; else one more than its place in the list
 };
 
 struct adapter_resource_rule {
@@ -58,6 +61,23 @@ struct adapter_resource_rules {
     bool present;
     struct adapter_resource_rule cpu, memory;
     int64_t window_ns;
+    const char *source_name;
+    size_t source; // as in a rule
+};
+
+// A source beside the default one.
+struct adapter_source {
+    const char *place, *name;
+    const char *url;
+    bool engine; // the one in this process, instead of a URL
+    bool post;
+    const char *const *headers; // "Key=Value"
+    size_t n_headers;
+    int64_t timeout_ms; // 0: the default
+    struct engine_http http;
+    struct adapter_regex **patterns; // rules whose seriesQuery one of them matches ask it
+    size_t n_patterns;
+    bool resource; // the resource rules ask it
 };
 
 struct adapter_config {
@@ -65,6 +85,8 @@ struct adapter_config {
     struct adapter_rule *rules; // custom, then external
     size_t n_rules, n_custom;
     struct adapter_resource_rules resource;
+    struct adapter_source *sources;
+    size_t n_sources;
     const char *prometheus_url;  // of Helm values; NULL: none
     const char *relist_interval; // of Helm values; NULL: none
     bool helm;
@@ -77,6 +99,9 @@ struct adapter_config {
 struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
                                       struct adapter_config **ret);
 struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret);
+// With a file of sources beside it. Either may be NULL.
+struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
+                                          struct adapter_config **ret);
 void adapter_config_free(struct adapter_config *c);
 GS_DEFINE_CLEANUP(struct adapter_config *, adapter_config_free)
 

@@ -100,6 +100,7 @@ static void read_helm(struct config_reader *r, const json_t *doc, struct adapter
     const json_t *interval = json_object_get(doc, "metricsRelistInterval");
     c->relist_interval = interval ? config_text(r, interval) : "1m";
     read_helm_rules(r, json_object_get(doc, "rules"), c);
+    adapter_read_sources(r, json_object_get(doc, "sources"));
 }
 
 // --- the adapter's own file ---
@@ -119,12 +120,18 @@ static void read_resources_of(struct config_reader *r, const json_t *value, void
     adapter_read_resource_rules(r, value);
 }
 
+static void read_sources_of(struct config_reader *r, const json_t *value, void *out)
+{
+    adapter_read_sources(r, value);
+}
+
 static void read_own(struct config_reader *r, const json_t *doc, struct adapter_config *c)
 {
     static const struct config_field fields[] = {
         {"rules", FIELD_READ, 0, read_own_rules},
         {"externalRules", FIELD_READ, 0, read_external_rules},
         {"resourceRules", FIELD_READ, 0, read_resources_of},
+        {"sources", FIELD_READ, 0, read_sources_of},
         {0},
     };
     config_read(r, doc, fields, "the configuration", c);
@@ -132,25 +139,32 @@ static void read_own(struct config_reader *r, const json_t *doc, struct adapter_
 
 // --- ConfigMaps ---
 
+static void read_entry(struct config_reader *r, const json_t *text, struct adapter_config *c)
+{
+    struct gs_yaml_mark m = gs_yaml_mark_of(r->marks, text);
+    if (!r->err)
+        r->err = adapter_read_form(gs_slice_make(json_string_value(text), json_string_length(text)),
+                                   r->name, m.line ? r->first_line + m.line - 1 : 0, c);
+}
+
 // Only the entries that are configurations by name, or the only entry there is.
 static void read_config_map(struct config_reader *r, const json_t *doc, struct adapter_config *c)
 {
     const json_t *data = json_object_get(doc, "data");
-    const json_t *found = NULL;
+    const json_t *found = NULL, *sources = json_object_get(data, "sources.yaml");
     for (size_t i = 0; i < GS_ARRAY_LEN(map_keys) && !found; i++)
         found = json_object_get(data, map_keys[i]);
-    if (!found && json_object_size(data) == 1)
+    if (!found && !sources && json_object_size(data) == 1)
         found = json_object_iter_value(json_object_iter((json_t *)(uintptr_t)data));
-    if (!json_is_string(found)) {
+    if (!json_is_string(found) && !json_is_string(sources)) {
         config_fail(r, doc, "the ConfigMap %s has no config.yaml",
                     gs_json_str(doc, "metadata", "name", NULL));
         return;
     }
-    struct gs_yaml_mark m = gs_yaml_mark_of(r->marks, found);
-    if (!r->err)
-        r->err =
-            adapter_read_form(gs_slice_make(json_string_value(found), json_string_length(found)),
-                              r->name, m.line ? r->first_line + m.line - 1 : 0, c);
+    if (json_is_string(found))
+        read_entry(r, found, c);
+    if (json_is_string(sources))
+        read_entry(r, sources, c);
 }
 
 // ---

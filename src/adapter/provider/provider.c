@@ -242,8 +242,12 @@ static void ask(struct provider_call *c)
         gs_error_free(err);
         return;
     }
+    if (c->rule->source)
+        trace(c, "source %s", c->p->o.config->sources[c->rule->source - 1].name);
     trace(c, "query: %s", c->query.data);
-    c->op = source_query(c->p->o.source, c->query.data, 0, on_vector, c);
+    const struct provider_options *o = &c->p->o;
+    c->op = source_query(source_pick(o->source, o->others, c->rule->source), c->query.data, 0,
+                         on_vector, c);
 }
 
 // --- lists of objects ---

@@ -12,6 +12,7 @@ struct provider;
 struct provider_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
+    struct source *const *others; // as many as the configuration has
     struct mapper *mapper;
     struct registry *registry;
     struct kube_client *kube;   // NULL: no cluster: requests for * cannot be answered

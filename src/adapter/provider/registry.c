@@ -8,10 +8,11 @@
 
 enum { MAX_METRICS = 500000 };
 
-// One question; rules with the same seriesQuery share it.
+// One question; rules with the same seriesQuery and source share it.
 struct question {
     struct registry *registry;
     const char *selector;
+    struct source *source;
     struct source_op *op;
     struct source_shapes *shapes; // last good
     struct source_shapes *fresh;  // of this round, taken over at its end
@@ -246,7 +247,7 @@ void registry_relist(struct registry *r)
     r->waiting = r->n_questions;
     for (size_t i = 0; i < r->n_questions; i++) {
         struct question *q = &r->questions[i];
-        q->op = source_series(r->o.source, q->selector, gs_unix_ms() - age, on_shapes, q);
+        q->op = source_series(q->source, q->selector, gs_unix_ms() - age, on_shapes, q);
     }
     if (!r->n_questions)
         r->rounds++;
@@ -271,13 +272,15 @@ static void make_questions(struct registry *r)
     r->question_of = gs_alloc_array(c->n_rules + 1, sizeof(*r->question_of));
     r->served = gs_alloc_array(c->n_rules + 1, sizeof(*r->served));
     for (size_t i = 0; i < c->n_rules; i++) {
+        struct source *source = source_pick(r->o.source, r->o.others, c->rules[i].source);
+        const char *selector = c->rules[i].series_query;
         size_t k = 0;
-        while (k < r->n_questions &&
-               strcmp(r->questions[k].selector, c->rules[i].series_query) != 0)
+        while (k < r->n_questions && (r->questions[k].source != source ||
+                                      strcmp(r->questions[k].selector, selector) != 0))
             k++;
         if (k == r->n_questions)
             r->questions[r->n_questions++] =
-                (struct question){.registry = r, .selector = c->rules[i].series_query};
+                (struct question){.registry = r, .selector = selector, .source = source};
         r->question_of[i] = k;
     }
 }

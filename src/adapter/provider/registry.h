@@ -22,6 +22,7 @@ struct registry_metric {
 struct registry_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
+    struct source *const *others; // as many as the configuration has
     const struct mapper *mapper;
     int64_t relist_ms, max_age_ms; // max_age 0: as relist
     void (*on_round)(void *arg);   // a round of questions is over; may be NULL

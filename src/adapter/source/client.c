@@ -5,26 +5,20 @@
 #include "adapter/source/answer.h"
 #include "adapter/source/source.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/base64.h"
-#include "net/http_client.h"
 
 #include <stdio.h>
 #include <strings.h>
 #include <sys/queue.h>
 
 enum {
-    MAX_HEADERS = 32,
     MAX_GET = 6000, // bytes of parameters; longer ones are posted
     MAX_CACHED = 4096,
-    TOKEN_AGE_MS = 10000,
     DEFAULT_TIMEOUT_MS = 30000,
 };
 #define MAX_ANSWER ((size_t)512 * 1024 * 1024)
-#define MAX_SECRET ((size_t)1024 * 1024)
 
 struct fetch;
 
@@ -45,7 +39,7 @@ struct fetch {
     struct source *source;
     TAILQ_ENTRY(fetch) all;
     char *key; // the query text; NULL: not shared (series, or another time than now)
-    struct http_op *http;
+    struct peer_op *http;
     struct op_list ops;
     struct source_result *result;
     int64_t started_ns, done_ns;
@@ -55,14 +49,8 @@ TAILQ_HEAD(fetch_list, fetch);
 
 struct source {
     uv_loop_t *loop;
-    struct http_client *client;
-    bool owns_client, post;
-    char *prefix, *name;
-    char *token_file;
-    struct http_header headers[MAX_HEADERS + 2];
-    size_t n_headers, own_headers; // without and with a token from a file
-    char *authorization;
-    int64_t token_read_ns;
+    struct peer *peer;
+    bool post;
     int64_t timeout_ms, max_age_ns;
     struct fetch_list fetches;
     struct gs_hmap *shared; // key -> struct fetch
@@ -73,35 +61,13 @@ struct source {
     char *last_error;
 };
 
-// --- credentials ---
-
-static void read_token(struct source *s)
-{
-    int64_t now = gs_mono_ns();
-    if (!s->token_file ||
-        (s->token_read_ns && now - s->token_read_ns < TOKEN_AGE_MS * GS_NS_PER_MS))
-        return;
-    s->token_read_ns = now;
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(s->token_file, MAX_SECRET, &text);
-    if (err) { // the last one may still be good
-        gs_warn("adapter", "--prometheus-token-file: %s", gs_error_message(err));
-        gs_error_free(err);
-        return;
-    }
-    struct gs_slice token = gs_slice_trim(gs_buf_slice(&text));
-    free(s->authorization);
-    s->authorization = gs_format("Bearer " GS_SLICE_FMT, GS_SLICE_ARG(token));
-    s->headers[s->n_headers] = (struct http_header){"Authorization", s->authorization};
-}
-
 // --- ends ---
 
 static void fetch_free(struct fetch *f)
 {
     if (f->key && gs_hmap_get_str(f->source->shared, f->key) == f)
         gs_hmap_remove_str(f->source->shared, f->key);
-    http_op_cancel(f->http);
+    peer_cancel(f->http);
     source_result_unref(f->result);
     free(f->key);
     free(f);
@@ -146,8 +112,8 @@ static struct gs_error *answer_error(const struct source *s, struct gs_error *er
     const char *reason =
         gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
     struct gs_error *told =
-        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s", s->name,
-                     reason ? reason + 2 : text);
+        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s",
+                     peer_name(s->peer), reason ? reason + 2 : text);
     gs_error_free(err);
     return told;
 }
@@ -159,7 +125,7 @@ static void finish_series(struct fetch *f, const struct http_answer *a, struct g
     if (!err) {
         err = source_read_series(a->status, a->body, &shapes);
         if (err)
-            err = gs_error_wrap(err, "%s", s->name);
+            err = gs_error_wrap(err, "%s", peer_name(s->peer));
     }
     note(s, f, err);
     struct source_op *op = TAILQ_FIRST(&f->ops);
@@ -202,7 +168,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     if (!err) {
         err = source_read_query(a->status, a->body, &f->result);
         if (err)
-            err = gs_error_wrap(err, "%s", s->name);
+            err = gs_error_wrap(err, "%s", peer_name(s->peer));
     }
     note(s, f, err);
     f->done_ns = gs_mono_ns();
@@ -241,21 +207,19 @@ static void ask(struct fetch *f, const char *endpoint, const struct gs_buf *para
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct source *s = f->source;
     bool post = s->post || parameters->len > MAX_GET;
-    GS_AUTO_FREE char *path = gs_format("%s/api/v1/%s%s%s", s->prefix, endpoint, post ? "" : "?",
-                                        post ? "" : parameters->data);
-    read_token(s);
+    GS_AUTO_FREE char *path =
+        gs_format("/api/v1/%s%s%s", endpoint, post ? "" : "?", post ? "" : parameters->data);
     struct http_call call = {
         .method = post ? "POST" : "GET",
         .path = path,
-        .headers = s->headers,
         .body = post ? gs_buf_slice(parameters) : (struct gs_slice){0},
         .content_type = post ? "application/x-www-form-urlencoded" : NULL,
         .timeout_ms = (unsigned)s->timeout_ms,
         .max_reply = MAX_ANSWER,
     };
     f->started_ns = gs_mono_ns();
-    gs_debug("adapter", "%s %s%s", call.method, s->name, path);
-    f->http = http_send(s->client, &call, &callbacks, f);
+    gs_debug("adapter", "%s %s%s", call.method, peer_name(s->peer), path);
+    f->http = peer_send(s->peer, &call, &callbacks, f);
 }
 
 static struct fetch *fetch_new(struct source *s)
@@ -369,45 +333,16 @@ void source_cancel(struct source_op *op)
 
 // --- set-up ---
 
-static void add_header(struct source *s, const char *name, const char *value)
-{
-    if (s->n_headers < MAX_HEADERS)
-        s->headers[s->n_headers++] = (struct http_header){gs_strdup(name), gs_strdup(value)};
-}
-
-static struct gs_error *add_headers(struct source *s, const struct source_options *o)
-{
-    if (o->n_headers > MAX_HEADERS - 2)
-        return gs_error_new(GS_EINVAL, "--prometheus-header: at most %d", MAX_HEADERS - 2);
-    for (size_t i = 0; i < o->n_headers; i++) {
-        const char *equals = strchr(o->headers[i], '=');
-        GS_AUTO_FREE char *name =
-            gs_strndup(o->headers[i], equals ? (size_t)(equals - o->headers[i]) : SIZE_MAX / 2);
-        if (!*name)
-            return gs_error_new(GS_EINVAL, "--prometheus-header \"%s\": want Key=Value",
-                                o->headers[i]);
-        add_header(s, name, equals ? equals + 1 : "");
-    }
-    if (o->token) {
-        GS_AUTO_FREE char *value = gs_format("Bearer %s", o->token);
-        add_header(s, "Authorization", value);
-    }
-    return NULL;
-}
-
 static void idle_closed(uv_handle_t *h)
 {
     free(h);
 }
 
-struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
-                                 const struct source_options *o)
+static struct source *source_new(uv_loop_t *loop, struct peer *peer, const struct source_options *o)
 {
     struct source *s = gs_alloc(sizeof(*s));
     s->loop = loop;
-    s->client = client;
-    s->prefix = gs_strdup(prefix);
-    s->name = gs_strdup(o->url ? o->url : "the engine");
+    s->peer = peer;
     s->post = o->post;
     s->timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
     s->max_age_ns = o->max_age_ms * GS_NS_PER_MS;
@@ -420,97 +355,21 @@ struct source *source_new_client(uv_loop_t *loop, struct http_client *client, co
     return s;
 }
 
-// Cuts user:password@ out of the URL; the path stays in *ret_path, the query string is dropped.
-static struct gs_error *split_url(const char *url, char **ret_base, char **ret_user,
-                                  char **ret_path)
+struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
+                                 const struct source_options *o)
 {
-    const char *host = strstr(url, "://");
-    if (!host || (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0))
-        return gs_error_new(GS_EINVAL, "\"%s\": want http://HOST[:PORT][/PATH] or https://…", url);
-    host += 3;
-    size_t n = strcspn(host, "/?#");
-    const char *at = memrchr(host, '@', n);
-    const char *rest = host + n;
-    const char *from = at ? at + 1 : host;
-    if (from == rest)
-        return gs_error_new(GS_EINVAL, "\"%s\": the host is missing", url);
-    size_t path = strcspn(rest, "?#");
-    while (path && rest[path - 1] == '/')
-        path--;
-    *ret_base = gs_format("%.*s%.*s", (int)(host - url), url, (int)(rest - from), from);
-    *ret_path = gs_strndup(rest, path);
-    if (at) {
-        GS_AUTO_FREE char *raw = gs_strndup(host, (size_t)(at - host));
-        struct gs_error *err = http_decode_segment(gs_slice_of(raw), ret_user);
-        if (err)
-            return gs_error_wrap(err, "user and password of the URL");
-    }
-    return NULL;
-}
-
-static struct gs_error *read_pem(const char *path, const char *text, char **ret)
-{
-    GS_AUTO_BUF struct gs_buf b = {0};
-    if (!path || !*path) {
-        *ret = gs_strdup(text);
-        return NULL;
-    }
-    struct gs_error *err = gs_file_read(path, MAX_SECRET, &b);
-    if (!err)
-        *ret = gs_buf_take(&b);
-    return err;
-}
-
-static struct gs_error *make_client(uv_loop_t *loop, const char *base,
-                                    const struct source_options *o, struct http_client **ret)
-{
-    GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
-    struct gs_error *err = read_pem(o->ca_file, o->ca_pem, &ca);
-    if (!err)
-        err = read_pem(o->cert_file, o->cert_pem, &cert);
-    if (!err)
-        err = read_pem(o->key_file, o->key_pem, &key);
-    if (err)
-        return err;
-    struct http_client_config cfg = {
-        .base_url = base,
-        .ca_pem = ca,
-        .cert_pem = cert,
-        .key_pem = key,
-        .insecure = o->insecure,
-        .user_agent = "gpuscale-adapter/" GPUSCALE_VERSION,
-    };
-    return http_client_new_curl(loop, &cfg, ret);
+    const char *name = o->peer.url ? o->peer.url : "the engine";
+    return source_new(loop, peer_new_client(client, name, prefix), o);
 }
 
 struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
                                    struct source **ret)
 {
-    GS_AUTO_FREE char *base = NULL, *user = NULL, *path = NULL;
-    struct http_client *client = NULL;
-    struct gs_error *err = split_url(o->url, &base, &user, &path);
-    if (!err)
-        err = make_client(loop, base, o, &client);
+    struct peer *peer = NULL;
+    struct gs_error *err = peer_new(loop, &o->peer, &peer);
     if (err)
         return gs_error_wrap(err, "Prometheus");
-    GS_AUTO_FREE char *shown = gs_format("%s%s", base, path);
-    struct source_options named = *o;
-    named.url = shown;
-    struct source *s = source_new_client(loop, client, path, &named);
-    s->owns_client = true;
-    err = add_headers(s, o);
-    if (err) {
-        source_free(s);
-        return err;
-    }
-    if (user) {
-        GS_AUTO_BUF struct gs_buf text = {0};
-        gs_buf_add_str(&text, "Basic ");
-        gs_base64_encode(gs_slice_of(user), &text);
-        add_header(s, "Authorization", text.data);
-    }
-    s->token_file = o->token_file && *o->token_file ? gs_strdup(o->token_file) : NULL;
-    *ret = s;
+    *ret = source_new(loop, peer, o);
     return NULL;
 }
 
@@ -533,25 +392,16 @@ void source_free(struct source *s)
         source_result_unref(op->result);
         free(op);
     }
-    if (s->owns_client)
-        http_client_free(s->client);
-    for (size_t i = 0; i < s->n_headers; i++) {
-        free((char *)(uintptr_t)s->headers[i].name);
-        free((char *)(uintptr_t)s->headers[i].value);
-    }
+    peer_free(s->peer);
     gs_hmap_free(s->shared);
     uv_close((uv_handle_t *)s->idle, idle_closed);
-    free(s->authorization);
-    free(s->token_file);
-    free(s->prefix);
-    free(s->name);
     free(s->last_error);
     free(s);
 }
 
 const char *source_name(const struct source *s)
 {
-    return s->name;
+    return peer_name(s->peer);
 }
 
 void source_stats(const struct source *s, struct source_stats *ret)

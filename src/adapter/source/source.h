@@ -4,6 +4,7 @@
 // callback is called from inside the function that it was given to.
 #pragma once
 
+#include "adapter/source/peer.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "metrics/labels.h"
@@ -75,26 +76,26 @@ void source_cancel(struct source_op *op); // no callback afterwards; NULL is fin
 // --- kinds of sources ---
 
 struct source_options {
-    const char *url;            // path prefix kept; user:password@ is basic authentication
-    bool post;                  // the verb of queries; long ones are posted in any case
-    const char *const *headers; // "Key=Value"
-    size_t n_headers;
-    const char *ca_file, *cert_file, *key_file;
-    const char *token_file; // read again each 10 s
-    const char *token, *ca_pem, *cert_pem, *key_pem;
-    bool insecure;
+    struct peer_options peer;
+    bool post;          // the verb of queries; long ones are posted in any case
     int64_t timeout_ms; // of queries; 0: 30 s
     int64_t max_age_ms; // answers are shared for so long; 0: only while they are under way
 };
 struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
                                    struct source **ret);
 
-struct http_client;
 // Over a client that somebody else owns (the loopback to an engine in this process).
 struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
                                  const struct source_options *o);
 // Cancels what is under way.
 void source_free(struct source *s);
+
+// 0: first; else one of others: as rules name their sources (config.h).
+static inline struct source *source_pick(struct source *first, struct source *const *others,
+                                         size_t i)
+{
+    return i ? others[i - 1] : first;
+}
 
 const char *source_name(const struct source *s); // its URL without secrets, for messages
 

@@ -163,7 +163,7 @@ static void explain_no_series(struct check *k)
     }
     const struct promql_node *n = promql_expr_root(x);
     GS_AUTO_FREE char *bare = bare_metric(n);
-    err = bare ? lab_series(k->lab, bare, &s) : NULL;
+    err = bare ? lab_series(k->lab, k->rule->source, bare, &s) : NULL;
     if (s && s->n) {
         printf("  note    %s alone matches %zu series\n", bare, s->series);
         explain_matchers(n, s);
@@ -250,7 +250,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     }
     printf("  query   %s\n", query.data);
     struct source_result *r = NULL;
-    err = lab_query(k->lab, query.data, &r);
+    err = lab_query(k->lab, k->rule->source, query.data, &r);
     if (err) {
         broken(k, "%s", gs_error_message(err));
         gs_error_free(err);
@@ -264,7 +264,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
 static void try_request(struct check *k, struct gs_slice series, const struct mapped *resource)
 {
     struct source_result *r = NULL;
-    struct gs_error *err = lab_query(k->lab, k->rule->series_query, &r);
+    struct gs_error *err = lab_query(k->lab, k->rule->source, k->rule->series_query, &r);
     const struct source_sample *s = NULL;
     for (size_t i = 0; r && i < r->n && !s; i++)
         if (gs_slice_eq(label_value(&r->samples[i], GS_SLICE("__name__")), series))
@@ -368,7 +368,7 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
 static void check_source(struct check *k)
 {
     struct source_shapes *s = NULL;
-    struct gs_error *err = lab_series(k->lab, k->rule->series_query, &s);
+    struct gs_error *err = lab_series(k->lab, k->rule->source, k->rule->series_query, &s);
     if (err) {
         broken(k, "the series cannot be listed: %s", gs_error_message(err));
         gs_error_free(err);
@@ -384,10 +384,13 @@ static void check_source(struct check *k)
 
 // --- files ---
 
-static bool check_rule(struct lab *lab, const struct check_opts *o, const struct adapter_rule *r)
+static bool check_rule(struct lab *lab, const struct check_opts *o, const struct adapter_config *c,
+                       const struct adapter_rule *r)
 {
     struct check k = {.lab = lab, .rule = r};
     printf("\n%s: %s\n", r->place, r->series_query);
+    if (r->source)
+        printf("  source  %s\n", c->sources[r->source - 1].name);
     check_text(&k);
     if (lab->source)
         check_source(&k);
@@ -400,16 +403,16 @@ static bool check_file(const struct check_opts *o, const char *path)
     struct lab *lab = gs_alloc(sizeof(*lab));
     size_t bad = 0;
     printf("Checking %s\n", path);
-    GS_AUTO_ERROR struct gs_error *err = adapter_config_load(path, &c);
+    GS_AUTO_ERROR struct gs_error *err = adapter_config_load_with(path, o->sources, &c);
     if (!err)
-        err = lab_open(o->source, o->kubeconfig, lab);
+        err = lab_open(o->source, o->kubeconfig, c, lab);
     if (err) {
         fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
         free(lab);
         return false;
     }
     for (size_t i = 0; i < c->n_rules; i++)
-        bad += !check_rule(lab, o, &c->rules[i]);
+        bad += !check_rule(lab, o, c, &c->rules[i]);
     printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu of them broken\n",
            bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
            c->resource.present ? ", resource rules" : "", bad);

@@ -73,6 +73,7 @@ static struct registry *list(struct explain *x, const struct adapter_config *c)
 {
     const struct registry_options o = {.config = c,
                                        .source = x->lab->source,
+                                       .others = x->lab->others,
                                        .mapper = x->lab->mapper,
                                        .relist_ms = NEVER_MS,
                                        .max_age_ms = MAX_AGE_MS};
@@ -116,9 +117,7 @@ static struct gs_error *ask(struct explain *x, const char *path)
 static struct gs_error *explain(struct explain *x, const struct explain_metric_opts *f,
                                 const char *path)
 {
-    struct gs_error *err =
-        f->config ? adapter_config_load(f->config, &x->config)
-                  : adapter_config_parse(GS_SLICE("{}"), "(no configuration)", &x->config);
+    struct gs_error *err = adapter_config_load_with(f->config, f->sources, &x->config);
     if (!err)
         err = adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU metrics)", &x->gpu_config);
     if (err)
@@ -126,13 +125,14 @@ static struct gs_error *explain(struct explain *x, const struct explain_metric_o
     const char *url = f->source ? f->source : x->config->prometheus_url;
     if (!url)
         return gs_error_new(GS_EINVAL, "--source=URL is needed");
-    err = lab_open(url, f->kubeconfig, x->lab);
+    err = lab_open(url, f->kubeconfig, x->config, x->lab);
     if (err)
         return err;
     x->registry = list(x, x->config);
     x->gpu = list(x, x->gpu_config);
     const struct provider_options o = {.config = x->config,
                                        .source = x->lab->source,
+                                       .others = x->lab->others,
                                        .mapper = x->lab->mapper,
                                        .registry = x->registry,
                                        .gpu = x->gpu,

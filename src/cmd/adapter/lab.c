@@ -64,12 +64,20 @@ static struct gs_error *open_cluster(struct lab *l, const char *path)
     return a.err;
 }
 
-struct gs_error *lab_open(const char *url, const char *kubeconfig, struct lab *ret)
+struct gs_error *lab_open(const char *url, const char *kubeconfig, const struct adapter_config *c,
+                          struct lab *ret)
 {
     *ret = (struct lab){.mapper = mapper_new()};
     uv_loop_init(&ret->loop);
-    const struct source_options o = {.url = url};
+    const struct source_options o = {.peer.url = url};
     struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
+    if (!err && url && others_need_engine(c))
+        err = gs_error_new(GS_EINVAL, "a source of the configuration is the adapter's own engine, "
+                                      "which is not in this process: give it a URL to try it");
+    if (!err && url)
+        err = others_new(&ret->loop, c, NULL, 0, &ret->others);
+    if (!err && url)
+        ret->n_others = c->n_sources;
     if (!err && kubeconfig)
         err = open_cluster(ret, kubeconfig);
     if (err)
@@ -80,6 +88,7 @@ struct gs_error *lab_open(const char *url, const char *kubeconfig, struct lab *r
 void lab_close(struct lab *l)
 {
     source_free(l->source);
+    others_free(l->others, l->n_others);
     if (l->kube)
         kube_client_free(l->kube);
     http_client_free(l->kube_http);
@@ -88,19 +97,21 @@ void lab_close(struct lab *l)
     uv_loop_close(&l->loop);
 }
 
-struct gs_error *lab_query(struct lab *l, const char *promql, struct source_result **ret)
+struct gs_error *lab_query(struct lab *l, size_t at, const char *promql, struct source_result **ret)
 {
     struct answer a = {0};
-    source_query(l->source, promql, 0, on_vector, &a);
+    source_query(source_pick(l->source, l->others, at), promql, 0, on_vector, &a);
     wait_for(l, &a);
     *ret = a.result;
     return a.err;
 }
 
-struct gs_error *lab_series(struct lab *l, const char *selector, struct source_shapes **ret)
+struct gs_error *lab_series(struct lab *l, size_t at, const char *selector,
+                            struct source_shapes **ret)
 {
     struct answer a = {0};
-    source_series(l->source, selector, gs_unix_ms() - SERIES_AGE_MS, on_shapes, &a);
+    source_series(source_pick(l->source, l->others, at), selector, gs_unix_ms() - SERIES_AGE_MS,
+                  on_shapes, &a);
     wait_for(l, &a);
     *ret = a.shapes;
     return a.err;

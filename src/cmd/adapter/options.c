@@ -25,6 +25,12 @@ const struct gs_opt adapter_option_rows[] = {
      .help = "Rules: the adapter's own file, the values of its Helm chart, or a manifest with a "
              "ConfigMap of either. Read again when it changes; a wrong one leaves the old one in "
              "force. Without it only GPU metrics are served."},
+    {.name = "sources",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(sources),
+     .help = "More servers to ask, and which rules ask them (docs/adapter.md). Read again like the "
+             "configuration, which may also have them itself."},
     {.name = "prometheus-url",
      .arg = "URL",
      .type = GS_OPT_STRING,

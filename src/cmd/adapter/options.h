@@ -8,7 +8,7 @@
 enum { ADAPTER_IGNORED_VALUES = 48, ADAPTER_IGNORED_BOOLS = 24 };
 
 struct adapter_flags {
-    const char *config;
+    const char *config, *sources;
     // Prometheus
     const char *prometheus_url, *prometheus_verb, *prometheus_ca_file, *prometheus_cert_file,
         *prometheus_key_file, *prometheus_token_file, *prometheus_auth_config;

@@ -4,6 +4,7 @@
 
 #include "adapter/api/api.h"
 #include "cmd/adapter/options.h"
+#include "cmd/adapter/others.h"
 #include "cmd/adapter/serving.h"
 #include "engine/engine.h"
 #include "net/http_server.h"
@@ -13,6 +14,7 @@ enum { RUN_MAX_RETIRED = 32 };
 // A configuration with what was made from it.
 struct world {
     struct adapter_config *config;
+    struct source **others;
     struct registry *registry;
     struct provider *provider;
     int64_t retired_ns; // no new request comes to it
@@ -43,7 +45,7 @@ struct run {
     struct http_server *server;
     const char **lists[5];
     char *memory[5];
-    struct timespec config_time;
+    struct timespec config_time, sources_time;
     struct world retired[RUN_MAX_RETIRED];
     size_t n_retired;
     int64_t stop_ns;
@@ -74,6 +76,7 @@ void run_free_clusters(struct run *r);
 
 enum { ENGINE_RELIST_MS = 10000 };
 
+struct gs_error *run_need_engine(struct run *r); // there is one from now on
 struct gs_error *run_make_source(struct run *r, const struct adapter_config *c);
 struct gs_error *run_make_gpu(struct run *r);
 void run_free_sources(struct run *r);

@@ -28,27 +28,37 @@ static const char engine_default_config[] =
     "replacement: '$1:9400'}\n"
     "  - {source_labels: [__meta_kubernetes_pod_node_name], target_label: NodeName}\n";
 
-static struct gs_error *make_engine(struct run *r)
+struct gs_error *run_need_engine(struct run *r)
 {
-    struct engine_options o = {
+    const struct engine_options o = {
         .config_path = r->f->engine_config,
         .config_text = r->f->engine_config ? NULL : engine_default_config,
         .store = {.retention_ms = r->f->engine_retention_ns / GS_NS_PER_MS},
         .kube = r->lister.kube,
         .watch_files = true,
     };
+    if (r->engine)
+        return NULL;
     struct gs_error *err = engine_new(&r->loop, &o, &r->engine);
     if (err)
         return gs_error_wrap(err, "--engine-config");
     r->engine_http = http_client_new_loopback(&r->loop, engine_handle, r->engine, NULL);
+    return NULL;
+}
+
+static struct gs_error *take_engine(struct run *r)
+{
     const struct source_options s = {.max_age_ms = r->f->value_age_ns / GS_NS_PER_MS};
+    struct gs_error *err = run_need_engine(r);
+    if (err)
+        return err;
     r->source = source_new_client(&r->loop, r->engine_http, "", &s);
     gs_info("adapter", "the source is the engine in this process");
     return NULL;
 }
 
 static struct gs_error *add_credentials(const struct run *r, struct kube_config *k,
-                                        struct source_options *o)
+                                        struct peer_options *o)
 {
     const struct adapter_flags *f = r->f;
     const char *file = f->prometheus_auth_config;
@@ -78,11 +88,11 @@ struct gs_error *run_make_source(struct run *r, const struct adapter_config *c)
         return gs_error_new(GS_EINVAL, "--prometheus-verb \"%s\": want GET or POST",
                             f->prometheus_verb);
     if (!url || !*url)
-        return make_engine(r);
+        return take_engine(r);
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct source_options o = {
+    struct source_options o = {.post = post, .max_age_ms = r->f->value_age_ns / GS_NS_PER_MS};
+    o.peer = (struct peer_options){
         .url = url,
-        .post = post,
         .headers = f->prometheus_headers.items,
         .n_headers = f->prometheus_headers.len,
         .ca_file = f->prometheus_ca_file && *f->prometheus_ca_file ? f->prometheus_ca_file : NULL,
@@ -90,9 +100,8 @@ struct gs_error *run_make_source(struct run *r, const struct adapter_config *c)
         .key_file = f->prometheus_key_file,
         .token_file = f->prometheus_token_file,
         .insecure = f->prometheus_insecure,
-        .max_age_ms = f->value_age_ns / GS_NS_PER_MS,
     };
-    struct gs_error *err = add_credentials(r, &k, &o);
+    struct gs_error *err = add_credentials(r, &k, &o.peer);
     if (!err)
         err = source_new_remote(&r->loop, &o, &r->source);
     if (!err)

@@ -12,6 +12,8 @@ static void world_free(struct world *w)
 {
     provider_free(w->provider);
     registry_free(w->registry);
+    if (w->config)
+        others_free(w->others, w->config->n_sources);
     adapter_config_free(w->config);
     *w = (struct world){0};
 }
@@ -46,6 +48,7 @@ void run_show_world(struct run *r)
                                 .gpu = r->gpu,
                                 .provider = r->now.provider,
                                 .source = r->source,
+                                .others = r->now.others,
                                 .mapper = r->mapper};
     api_set_world(r->api, &w);
 }
@@ -57,7 +60,7 @@ static int64_t relist_ms(const struct run *r, const struct adapter_config *c)
         gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
     if (ns > 0)
         return ns / GS_NS_PER_MS;
-    return r->engine ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
+    return r->engine || others_need_engine(c) ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
 }
 
 static void on_round(void *arg)
@@ -78,8 +81,15 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
     int64_t relist = relist_ms(r, c), age = r->f->max_age_ns / GS_NS_PER_MS;
     if (age && age < relist && c->n_rules)
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
+    struct gs_error *err = others_need_engine(c) ? run_need_engine(r) : NULL;
+    if (!err)
+        err = others_new(&r->loop, c, r->engine_http, r->f->value_age_ns / GS_NS_PER_MS,
+                         &ret->others);
+    if (err)
+        return err;
     const struct registry_options registry = {.config = c,
                                               .source = r->source,
+                                              .others = ret->others,
                                               .mapper = r->mapper,
                                               .relist_ms = relist,
                                               .max_age_ms = age,
@@ -89,6 +99,7 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
     ret->registry = registry_new(&r->loop, &registry);
     const struct provider_options provider = {.config = c,
                                               .source = r->source,
+                                              .others = ret->others,
                                               .mapper = r->mapper,
                                               .registry = ret->registry,
                                               .kube = r->lister.kube,
@@ -98,18 +109,22 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
     return NULL;
 }
 
-static struct timespec config_time(const struct run *r)
+static struct timespec time_of(const char *path)
 {
     struct stat st;
-    return r->f->config && stat(r->f->config, &st) == 0 ? st.st_mtim : (struct timespec){0};
+    return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){0};
+}
+
+static bool differs(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
 }
 
 struct gs_error *run_load_config(struct run *r, struct adapter_config **ret)
 {
-    r->config_time = config_time(r);
-    if (r->f->config)
-        return adapter_config_load(r->f->config, ret);
-    return adapter_config_parse(GS_SLICE("{}"), "(no configuration)", ret);
+    r->config_time = time_of(r->f->config);
+    r->sources_time = time_of(r->f->sources);
+    return adapter_config_load_with(r->f->config, r->f->sources, ret);
 }
 
 void run_reload(struct run *r)
@@ -137,9 +152,8 @@ void run_reload(struct run *r)
 
 void run_reload_changed(struct run *r)
 {
-    struct timespec now = config_time(r);
-    if (r->f->config &&
-        (now.tv_sec != r->config_time.tv_sec || now.tv_nsec != r->config_time.tv_nsec))
+    if (differs(time_of(r->f->config), r->config_time) ||
+        differs(time_of(r->f->sources), r->sources_time))
         run_reload(r);
 }
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources beside the default one, and which rules ask them. prometheus-adapter knows none of these
+// keys, so they may also stand apart from its file: in a file of their own, in Helm values (which
+// ignore what they do not know), in the entry sources.yaml of the ConfigMap.
+#include "adapter/config/config_private.h"
+
+#include "base/mem.h"
+
+enum { MAX_SOURCES = 32 };
+
+#define AT(member) offsetof(struct adapter_source, member)
+
+static void read_verb(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *verb = config_text(r, value);
+    *(bool *)out = gs_streq(verb, "POST");
+    if (!gs_streq(verb, "GET") && !gs_streq(verb, "POST"))
+        config_fail(r, value, "verb \"%s\": want GET or POST", verb);
+}
+
+static void read_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    struct adapter_source *s =
+        GS_CONTAINER_OF((const char *const **)out, struct adapter_source, headers);
+    const char *name;
+    json_t *item;
+    if (!json_is_object(value)) {
+        config_fail(r, value, "headers must be a mapping of names to values");
+        return;
+    }
+    const char **list = config_alloc(r, json_object_size(value) * sizeof(*list));
+    json_object_foreach ((json_t *)(uintptr_t)value, name, item)
+        list[s->n_headers++] = config_format(r, "%s=%s", name, config_text(r, item));
+    s->headers = list;
+}
+
+static void read_pattern(struct config_reader *r, const json_t *item, void *out)
+{
+    *(struct adapter_regex **)out = adapter_read_regex(r, item, gs_slice_of(config_text(r, item)));
+}
+
+static void read_patterns(struct config_reader *r, const json_t *value, void *out)
+{
+    struct adapter_source *s =
+        GS_CONTAINER_OF((struct adapter_regex ***)out, struct adapter_source, patterns);
+    config_read_list(r, value, sizeof(struct adapter_regex *), read_pattern, (void *)&s->patterns,
+                     &s->n_patterns);
+}
+
+static bool taken(const struct adapter_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_sources; i++)
+        if (gs_streq(c->sources[i].name, name))
+            return true;
+    return gs_streq(name, "default");
+}
+
+static void read_source(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"name", FIELD_TEXT, AT(name), NULL},
+        {"url", FIELD_URL, AT(url), NULL},
+        {"engine", FIELD_BOOL, AT(engine), NULL},
+        {"verb", FIELD_READ, AT(post), read_verb},
+        {"headers", FIELD_READ, AT(headers), read_headers},
+        {"timeout", FIELD_MS, AT(timeout_ms), NULL},
+        {"rules", FIELD_READ, AT(patterns), read_patterns},
+        {"resourceRules", FIELD_BOOL, AT(resource), NULL},
+        {0},
+    };
+    struct adapter_source *s = out;
+    size_t ignored = r->n_ignored;
+    config_http_defaults(&s->http);
+    s->place = adapter_place(r, item);
+    config_read_with_http(r, item, fields, "a source", s, &s->http);
+    if (r->err)
+        return;
+    if (r->n_ignored > ignored)
+        config_fail(r, item, "%s", r->ignored[ignored]);
+    else if (!s->name || !*s->name)
+        config_fail(r, item, "the source has no name");
+    else if ((s->url && *s->url) == s->engine)
+        config_fail(r, item, "the source %s needs one of url and engine: true", s->name);
+}
+
+void adapter_read_sources(struct config_reader *r, const json_t *list)
+{
+    struct adapter_config *c = adapter_reader_of(r)->out;
+    struct adapter_source *items = NULL;
+    size_t n = 0;
+    config_read_list(r, list, sizeof(*items), read_source, &items, &n);
+    if (r->err || n == 0)
+        return;
+    if (c->n_sources + n > MAX_SOURCES) {
+        config_fail(r, list, "more than %d sources", MAX_SOURCES);
+        return;
+    }
+    struct adapter_source *all = config_alloc(r, (c->n_sources + n) * sizeof(*all));
+    if (c->n_sources)
+        memcpy(all, c->sources, c->n_sources * sizeof(*all));
+    c->sources = all;
+    for (size_t i = 0; i < n && !r->err; i++) {
+        if (taken(c, items[i].name))
+            config_fail(r, json_array_get(list, i), "there is another source \"%s\"",
+                        items[i].name);
+        all[c->n_sources++] = items[i];
+    }
+}
+
+// --- which rule asks which ---
+
+static struct gs_error *find(const struct adapter_config *c, const char *name, const char *place,
+                             size_t *ret)
+{
+    *ret = 0;
+    if (gs_streq(name, "default"))
+        return NULL;
+    for (size_t i = 0; i < c->n_sources; i++)
+        if (gs_streq(c->sources[i].name, name)) {
+            *ret = i + 1;
+            return NULL;
+        }
+    return gs_error_new(GS_EINVAL, "%s: there is no source \"%s\"", place, name);
+}
+
+static size_t by_pattern(const struct adapter_config *c, const char *series_query)
+{
+    for (size_t i = 0; i < c->n_sources; i++)
+        for (size_t k = 0; k < c->sources[i].n_patterns; k++)
+            if (adapter_regex_matches(c->sources[i].patterns[k], gs_slice_of(series_query)))
+                return i + 1;
+    return 0;
+}
+
+struct gs_error *adapter_choose_sources(struct adapter_config *c)
+{
+    struct gs_error *err = NULL;
+    for (size_t i = 0; i < c->n_rules && !err; i++) {
+        struct adapter_rule *rule = &c->rules[i];
+        if (rule->source_name && *rule->source_name)
+            err = find(c, rule->source_name, rule->place, &rule->source);
+        else
+            rule->source = by_pattern(c, rule->series_query);
+    }
+    const char *name = c->resource.source_name;
+    if (!err && name && *name)
+        return find(c, name, "resourceRules", &c->resource.source);
+    for (size_t i = 0; i < c->n_sources && !err && !c->resource.source; i++)
+        if (c->sources[i].resource)
+            c->resource.source = i + 1;
+    return err;
+}

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gs_slice message = gs_slice_make(data, size);
     struct device_map *m = NULL;
     struct device_replicas *r = NULL;
-    gs_error_free(device_map_parse(message, extra, 1, &m));
+    gs_error_free(device_map_parse(message, extra, 1, NULL, &m));
     gs_error_free(device_replicas_parse(message, extra, 1, &r));
     look_up(m, r);
     device_map_free(m);

@@ -29,6 +29,7 @@ struct attribution {
     struct device_replicas *replicas;
     uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
     int64_t last_list_ns, last_allocatable_ns;
+    bool stale; // a source has changed since the map was made
     unsigned backoff_ms;
     struct attribution_status status;
     char *problem;
@@ -66,11 +67,12 @@ static void failed(struct attribution *a, char *text)
 static void take_map(struct attribution *a, struct gs_slice body)
 {
     uint64_t hash = gs_hash(body.data, body.len);
-    if (a->map && hash == a->list_hash)
+    if (a->map && hash == a->list_hash && !a->stale)
         return;
     struct device_map *map = NULL;
     GS_AUTO_ERROR struct gs_error *err =
-        device_map_parse(body, a->cfg.extra_resources, a->cfg.n_extra_resources, &map);
+        device_map_parse(body, a->cfg.extra_resources, a->cfg.n_extra_resources, &a->cfg.sources,
+                         &map);
     if (err) {
         failed(a, gs_strdup(gs_error_message(err)));
         return;
@@ -78,6 +80,7 @@ static void take_map(struct attribution *a, struct gs_slice body)
     device_map_free(a->map);
     a->map = map;
     a->list_hash = hash;
+    a->stale = false;
     a->cfg.on_change(a->cfg.arg);
 }
 
@@ -201,4 +204,10 @@ void attribution_poke(struct attribution *a)
     int64_t delay = since_ms < POKE_MIN_MS ? POKE_MIN_MS - since_ms : 0;
     if ((int64_t)uv_timer_get_due_in(a->timer) > delay)
         schedule(a, delay);
+}
+
+void attribution_refresh(struct attribution *a)
+{
+    a->stale = true;
+    attribution_poke(a);
 }

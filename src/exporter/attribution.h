@@ -14,6 +14,7 @@ struct attribution_config {
     int64_t interval_ns;
     const char *const *extra_resources;
     size_t n_extra_resources;
+    struct device_sources sources; // what the API server tells
     void (*on_change)(void *arg); // the map or the replica counts are others now
     void *arg;
 };
@@ -35,3 +36,5 @@ const struct device_map *attribution_map(const struct attribution *a);          
 const struct device_replicas *attribution_replicas(const struct attribution *a); // NULL: unknown
 struct attribution_status attribution_status(const struct attribution *a);
 void attribution_poke(struct attribution *a); // ask again soon
+// Ask again soon and make the map anew even if the kubelet says the same: a source has changed.
+void attribution_refresh(struct attribution *a);

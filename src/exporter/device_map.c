@@ -5,25 +5,28 @@
 #include "base/buf.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "codec/json.h"
+#include "exporter/device_id.h"
 #include "kube/podresources.pb-c.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 enum {
-    KEY_SIZE = 160,
     MAX_DEVICES = 1024, // far above what a node has; more is a broken plug-in
     MAX_HOLDERS = 1024, // of one device
     MAX_NAME = 253,     // RFC 1123 subdomain
+    MAX_KEYS = 8,       // by which one device is looked up
 };
 
 struct device_map {
-    struct gs_hmap *devices; // canonical id -> struct device_holders
-    char ignored[128];       // the first resource that looks like a GPU and is not counted
+    struct gs_hmap *devices; // key -> struct device_holders
+    struct gs_hmap *merged;  // of devices that several keys name; holders borrow their texts
+    struct gs_hmap *unsure;  // "namespace/name" of pods with a device that was not found
+    struct device_gaps gaps;
 };
 
 struct device_replicas {
-    struct gs_hmap *counts; // canonical id -> struct replica_count
+    struct gs_hmap *counts; // key -> struct replica_count
 };
 
 struct replica_count {
@@ -56,66 +59,21 @@ static struct gs_error *unpack_error(const char *what, struct gs_slice message)
                         message.len);
 }
 
-// --- ids ---
-
-static bool accepted(const char *resource, const char *const *extra, size_t n_extra)
-{
-    if (gs_streq(resource, "nvidia.com/gpu") || gs_streq(resource, "nvidia.com/gpu.shared") ||
-        gs_starts(resource, "nvidia.com/mig-"))
-        return true;
-    for (size_t i = 0; i < n_extra; i++)
-        if (gs_streq(resource, extra[i]))
-            return true;
-    return false;
-}
-
-static bool all_digits(struct gs_slice s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!isdigit((unsigned char)s.data[i]))
-            return false;
-    return s.len > 0;
-}
-
-// Cuts a replica mark off; true when there was one.
-static bool cut_replica(struct gs_slice *id, struct gs_slice *ret_mark)
-{
-    for (size_t i = 0; i + 1 < id->len; i++) {
-        if (id->data[i] == ':' && id->data[i + 1] == ':') {
-            *ret_mark = gs_slice_make(id->data + i + 2, id->len - i - 2);
-            id->len = i;
-            return true;
-        }
-    }
-    const char *slash = id->len ? memrchr(id->data, '/', id->len) : NULL;
-    if (!slash)
-        return false;
-    struct gs_slice last = gs_slice_make(slash + 1, id->len - (size_t)(slash + 1 - id->data));
-    if (!gs_slice_starts(last, "vgpu") || !all_digits(gs_slice_make(last.data + 4, last.len - 4)))
-        return false;
-    *ret_mark = gs_slice_make(last.data + 4, last.len - 4);
-    id->len = (size_t)(slash - id->data);
-    return true;
-}
-
-// "MIG-GPU-<uuid>/<gi>/<ci>" of drivers before R470 -> "GPU-<uuid>/gi<gi>"; other ids stay.
-static bool canonical(struct gs_slice id, char *ret, size_t size)
-{
-    int n;
-    if (gs_slice_starts(id, "MIG-GPU-")) {
-        struct gs_slice rest = gs_slice_make(id.data + 4, id.len - 4);
-        struct gs_slice uuid = gs_slice_cut(&rest, '/'), gi = gs_slice_cut(&rest, '/');
-        if (!all_digits(gi))
-            return false;
-        n = snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT, GS_SLICE_ARG(uuid),
-                     GS_SLICE_ARG(gi));
-    } else {
-        n = snprintf(ret, size, GS_SLICE_FMT, GS_SLICE_ARG(id));
-    }
-    return n > 0 && (size_t)n < size;
-}
-
 // --- holders ---
+
+static void claim_free(struct device_claim *c)
+{
+    if (!c)
+        return;
+    free(c->name);
+    free(c->namespace_name);
+    free(c->driver);
+    free(c->pool);
+    free(c->device);
+    free(c->mig_uuid);
+    free(c->mig_profile);
+    free(c);
+}
 
 static void holders_free(void *p)
 {
@@ -124,83 +82,296 @@ static void holders_free(void *p)
         free(h->items[i].namespace_name);
         free(h->items[i].pod);
         free(h->items[i].container);
+        claim_free(h->items[i].claim);
     }
     free(h->items);
     free(h);
 }
 
-static void copy_mark(struct device_holder *h, struct gs_slice mark)
+static void merged_free(void *p)
 {
-    snprintf(h->replica, sizeof(h->replica), GS_SLICE_FMT, GS_SLICE_ARG(mark));
+    struct device_holders *h = p;
+    free(h->items);
+    free(h);
 }
 
-static void add_holder(struct device_map *m, const char *key, bool shared, struct gs_slice mark,
-                       const char *ns, const char *pod, const char *container)
+// The container that a device is given to, while the reply is read.
+struct reader {
+    struct device_map *map;
+    const struct device_sources *sources;
+    const char *const *extra;
+    size_t n_extra;
+    const char *ns, *pod, *container;
+    const json_t *object; // of the pod; NULL: not known
+};
+
+static struct device_holders *holders_of(struct device_map *m, const char *key)
 {
     struct device_holders *h = gs_hmap_get_str(m->devices, key);
-    if (!h) {
-        if (gs_hmap_len(m->devices) == MAX_DEVICES)
-            return;
-        h = gs_alloc(sizeof(*h));
-        gs_hmap_put_str(m->devices, key, h);
-    }
+    if (h || gs_hmap_len(m->devices) == MAX_DEVICES)
+        return h;
+    h = gs_alloc(sizeof(*h));
+    gs_hmap_put_str(m->devices, key, h);
+    return h;
+}
+
+static bool same_claim(const struct device_claim *a, const struct device_claim *b)
+{
+    return a && b && gs_streq(a->name, b->name) && gs_streq(a->namespace_name, b->namespace_name) &&
+           gs_streq(a->pool, b->pool) && gs_streq(a->device, b->device);
+}
+
+// The holder that is this container, or its pod where both have the device by the same claim.
+static struct device_holder *find_same(struct device_holders *h, const struct reader *r,
+                                       const struct device_claim *claim)
+{
     for (size_t i = 0; i < h->len; i++) {
         struct device_holder *o = &h->items[i];
-        if (!gs_streq(o->namespace_name, ns) || !gs_streq(o->pod, pod) ||
-            !gs_streq(o->container, container))
-            continue;
-        o->replicas++;
-        o->shared |= shared;
+        if (gs_streq(o->namespace_name, r->ns) && gs_streq(o->pod, r->pod) &&
+            (gs_streq(o->container, r->container) || same_claim(o->claim, claim)))
+            return o;
+    }
+    return NULL;
+}
+
+// given: what the holder has of it; its claim is taken over. A device may be split over several
+// entries of the reply, one for each NUMA node.
+static void add_holder(const struct reader *r, const char *key, struct device_holder given)
+{
+    struct device_holders *h = holders_of(r->map, key);
+    struct device_holder *same = h ? find_same(h, r, given.claim) : NULL;
+    if (same) {
+        same->replicas += given.shared ? given.replicas : 0;
+        same->memory_mib += given.memory_mib;
+        if (!gs_streq(same->container, r->container)) { // by the same claim
+            free(same->container);
+            same->container = gs_strdup("");
+        }
+    }
+    if (same || !h || h->len == MAX_HOLDERS) {
+        claim_free(given.claim);
         return;
     }
-    if (h->len == MAX_HOLDERS)
-        return;
     gs_grow(&h->items, &h->cap, h->len, sizeof(*h->items));
-    h->items[h->len++] = (struct device_holder){
-        .namespace_name = gs_strdup(ns),
-        .pod = gs_strdup(pod),
-        .container = gs_strdup(container),
-        .shared = shared,
-        .replicas = 1,
+    given.namespace_name = gs_strdup(r->ns);
+    given.pod = gs_strdup(r->pod);
+    given.container = gs_strdup(r->container);
+    h->items[h->len++] = given;
+}
+
+static void set_unsure(const struct reader *r)
+{
+    GS_AUTO_FREE char *name = gs_format("%s/%s", r->ns, r->pod);
+    if (gs_hmap_len(r->map->unsure) < MAX_DEVICES)
+        gs_hmap_put_str(r->map->unsure, name, r->map);
+}
+
+// --- by annotations ---
+
+static void add_grant(const struct reader *r, enum sharing sharing,
+                      const struct annotation_grant *g, unsigned units)
+{
+    char key[DEVICE_KEY_SIZE];
+    if (g->uuid[0])
+        snprintf(key, sizeof(key), "%s", g->uuid);
+    else
+        snprintf(key, sizeof(key), "%s%u", sharing == SHARING_ALIYUN ? "nvidia" : "#", g->number);
+    add_holder(r, key,
+               (struct device_holder){.shared = !g->whole,
+                                      .replicas = g->whole ? 1 : g->units ? g->units : units,
+                                      .device_units = g->device_units,
+                                      .memory_mib = g->memory_mib,
+                                      .cores = g->whole ? 0 : g->cores});
+}
+
+static void add_by_annotation(const struct reader *r, enum sharing sharing, unsigned units,
+                              bool whole)
+{
+    struct device_gaps *gaps = &r->map->gaps;
+    struct annotation_grant grants[GRANT_MAX];
+    bool found = false;
+    gaps->wants_pods = true;
+    size_t n = r->object ? annotation_grants(sharing, r->object, r->container, grants, &found) : 0;
+    for (size_t i = 0; i < n; i++) {
+        grants[i].whole |= whole;
+        add_grant(r, sharing, &grants[i], units);
+    }
+    if (n)
+        return;
+    set_unsure(r);
+    if (gaps->pods++)
+        return;
+    snprintf(gaps->pod, sizeof(gaps->pod), "%s/%s", r->ns, r->pod);
+    gaps->pod_sharing = sharing;
+}
+
+// --- by device ids ---
+
+struct units {
+    unsigned of[SHARING_KINDS];
+    bool whole; // cards, not parts of them
+};
+
+// HAMi leaves the ids of MIG devices as they are, but still chooses the device itself.
+static bool hami_chose(const struct reader *r)
+{
+    return r->object && (gs_json_get(r->object, "metadata", "annotations",
+                                     "hami.io/vgpu-devices-allocated", NULL) ||
+                         gs_json_get(r->object, "metadata", "annotations", "4pd.io/vgpu-ids-new",
+                                     NULL));
+}
+
+static void add_devices(const struct reader *r, const Podresources__ContainerDevices *d,
+                        struct units *units)
+{
+    bool hami = gs_starts(d->resource_name, "nvidia.com/") && hami_chose(r);
+    for (size_t i = 0; i < d->n_device_ids; i++) {
+        struct device_id id;
+        if (!device_id_parse(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
+            continue;
+        if (id.sharing == SHARING_NONE && hami)
+            id.sharing = SHARING_HAMI;
+        units->of[id.sharing]++;
+        units->whole |= gs_streq(d->resource_name, "volcano.sh/gpu-number");
+        if (id.sharing != SHARING_NONE)
+            continue;
+        struct device_holder given = {.shared = id.replica, .replicas = 1};
+        memcpy(given.replica, id.mark, sizeof(given.replica));
+        add_holder(r, id.key, given);
+    }
+}
+
+// --- by claims ---
+
+// "vendor.com/class=GPU-…" names the device itself.
+static bool key_of_cdi(const Podresources__ClaimResource *c, char *ret, size_t size)
+{
+    for (size_t i = 0; i < c->n_cdi_devices; i++) {
+        const char *name = strchr(c->cdi_devices[i]->name, '=');
+        if (name && strlen(name + 1) < size &&
+            (gs_starts(name + 1, "GPU-") || gs_starts(name + 1, "MIG-"))) {
+            strcpy(ret, name + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+// By the ResourceSlice, else by what the names themselves say.
+static bool key_of_claim(const struct reader *r, const Podresources__ClaimResource *c,
+                         struct device_slice *ret_slice, char *ret, size_t size)
+{
+    const struct device_sources *s = r->sources;
+    *ret_slice = (struct device_slice){"", "", ""};
+    if (!s || !s->slice || !s->slice(s->arg, c->pool_name, c->device_name, ret_slice))
+        return key_of_cdi(c, ret, size) || device_key_of_claim(c->device_name, ret, size);
+    if (ret_slice->uuid[0] && strlen(ret_slice->uuid) < size) {
+        strcpy(ret, ret_slice->uuid);
+        return true;
+    }
+    // MIG devices that are made for the claim have no UUID in the slice.
+    return (ret_slice->parent_uuid[0] && ret_slice->profile[0] &&
+            device_key_of_profile(ret_slice->parent_uuid, ret_slice->profile, ret, size)) ||
+           device_key_of_claim(c->device_name, ret, size);
+}
+
+static struct device_claim *new_claim(const Podresources__DynamicResource *d,
+                                      const Podresources__ClaimResource *c,
+                                      const struct device_slice *slice)
+{
+    struct device_claim *claim = gs_alloc(sizeof(*claim));
+    bool mig = gs_starts(slice->uuid, "MIG-") || slice->profile[0];
+    *claim = (struct device_claim){
+        .name = gs_strdup(d->claim_name),
+        .namespace_name = gs_strdup(d->claim_namespace),
+        .driver = gs_strdup(c->driver_name),
+        .pool = gs_strdup(c->pool_name),
+        .device = gs_strdup(c->device_name),
+        .mig_uuid = gs_strdup(mig ? slice->uuid : ""),
+        .mig_profile = gs_strdup(mig ? slice->profile : ""),
     };
-    copy_mark(&h->items[h->len - 1], mark);
+    return claim;
 }
 
-static void add_device(struct device_map *m, const char *id, const Podresources__PodResources *pod,
-                       const Podresources__ContainerResources *container)
+static void add_claim(const struct reader *r, const Podresources__DynamicResource *d,
+                      const Podresources__ClaimResource *c)
 {
-    char key[KEY_SIZE];
-    struct gs_slice s = gs_slice_of(id);
-    struct gs_slice mark = GS_SLICE("");
-    bool shared = cut_replica(&s, &mark);
-    if (canonical(s, key, sizeof(key)))
-        add_holder(m, key, shared, mark, pod->namespace_, pod->name, container->name);
+    struct device_gaps *gaps = &r->map->gaps;
+    struct device_slice slice;
+    char key[DEVICE_KEY_SIZE];
+    if (!gs_streq(c->driver_name, DEVICE_CLAIM_DRIVER) || strlen(c->pool_name) > MAX_NAME ||
+        strlen(c->device_name) > MAX_NAME)
+        return;
+    gaps->wants_slices = true;
+    if (key_of_claim(r, c, &slice, key, sizeof(key))) {
+        bool part = c->share_id[0] != '\0'; // one of several shares of the device
+        add_holder(r, key,
+                   (struct device_holder){
+                       .shared = part, .replicas = 1, .claim = new_claim(d, c, &slice)});
+        return;
+    }
+    set_unsure(r);
+    if (!gaps->claims++)
+        snprintf(gaps->claim, sizeof(gaps->claim), "%.120s/%.120s (%.120s/%.120s)",
+                 d->claim_namespace, d->claim_name, c->pool_name, c->device_name);
 }
 
-static void add_pod(struct device_map *m, const Podresources__PodResources *pod,
-                    const char *const *extra, size_t n_extra)
+static void add_claims(const struct reader *r, const Podresources__ContainerResources *container)
 {
+    for (size_t i = 0; i < container->n_dynamic_resources; i++) {
+        const Podresources__DynamicResource *d = container->dynamic_resources[i];
+        if (strlen(d->claim_name) > MAX_NAME || strlen(d->claim_namespace) > MAX_NAME)
+            continue;
+        for (size_t k = 0; k < d->n_claim_resources; k++)
+            add_claim(r, d, d->claim_resources[k]);
+    }
+}
+
+// --- the reply ---
+
+static void add_container(const struct reader *r, const Podresources__ContainerResources *container)
+{
+    struct units units = {0};
+    struct device_gaps *gaps = &r->map->gaps;
+    for (size_t i = 0; i < container->n_devices; i++) {
+        const Podresources__ContainerDevices *d = container->devices[i];
+        if (device_resource_counts(d->resource_name, r->extra, r->n_extra))
+            add_devices(r, d, &units);
+        else if (!gaps->resource[0] && device_resource_suspicious(d->resource_name))
+            snprintf(gaps->resource, sizeof(gaps->resource), "%.100s", d->resource_name);
+    }
+    for (enum sharing s = SHARING_NONE + 1; s < SHARING_KINDS; s++)
+        if (units.of[s])
+            add_by_annotation(r, s, units.of[s], s == SHARING_VOLCANO && units.whole);
+    add_claims(r, container);
+}
+
+// Kubelets before 1.34 go on listing the devices of pods that have ended.
+static bool has_ended(const json_t *pod)
+{
+    const char *phase = gs_json_str(pod, "status", "phase", NULL);
+    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
+}
+
+static void add_pod(struct reader *r, const Podresources__PodResources *pod)
+{
+    const struct device_sources *s = r->sources;
     if (strlen(pod->name) > MAX_NAME || strlen(pod->namespace_) > MAX_NAME)
         return;
+    r->ns = pod->namespace_;
+    r->pod = pod->name;
+    r->object = s && s->pod ? s->pod(s->arg, r->ns, r->pod) : NULL;
+    if (r->object && has_ended(r->object))
+        return;
     for (size_t c = 0; c < pod->n_containers; c++) {
-        const Podresources__ContainerResources *container = pod->containers[c];
-        if (strlen(container->name) > MAX_NAME)
-            continue;
-        for (size_t i = 0; i < container->n_devices; i++) {
-            const Podresources__ContainerDevices *d = container->devices[i];
-            if (!accepted(d->resource_name, extra, n_extra)) {
-                if (!m->ignored[0] && strcasestr(d->resource_name, "gpu"))
-                    snprintf(m->ignored, sizeof(m->ignored), "%.100s", d->resource_name);
-                continue;
-            }
-            for (size_t k = 0; k < d->n_device_ids; k++)
-                add_device(m, d->device_ids[k], pod, container);
-        }
+        r->container = pod->containers[c]->name;
+        if (strlen(r->container) <= MAX_NAME)
+            add_container(r, pod->containers[c]);
     }
 }
 
 struct gs_error *device_map_parse(struct gs_slice message, const char *const *extra, size_t n_extra,
-                                  struct device_map **ret)
+                                  const struct device_sources *sources, struct device_map **ret)
 {
     struct gs_arena arena = {.limit = DEVICE_MAP_MAX_MEMORY};
     const Podresources__ListPodResourcesResponse *reply = (const void *)unpack(
@@ -211,8 +382,11 @@ struct gs_error *device_map_parse(struct gs_slice message, const char *const *ex
     }
     struct device_map *m = gs_alloc(sizeof(*m));
     m->devices = gs_hmap_new(holders_free);
+    m->merged = gs_hmap_new(merged_free);
+    m->unsure = gs_hmap_new(NULL);
+    struct reader r = {.map = m, .sources = sources, .extra = extra, .n_extra = n_extra};
     for (size_t i = 0; i < reply->n_pod_resources; i++)
-        add_pod(m, reply->pod_resources[i], extra, n_extra);
+        add_pod(&r, reply->pod_resources[i]);
     gs_arena_finish(&arena);
     *ret = m;
     return NULL;
@@ -222,7 +396,9 @@ void device_map_free(struct device_map *m)
 {
     if (!m)
         return;
+    gs_hmap_free(m->merged);
     gs_hmap_free(m->devices);
+    gs_hmap_free(m->unsure);
     free(m);
 }
 
@@ -231,34 +407,116 @@ size_t device_map_len(const struct device_map *m)
     return gs_hmap_len(m->devices);
 }
 
-// The ids under which a device plug-in may list a GPU or a MIG device, by UUID and by minor number.
-static void *find(struct gs_hmap *map, const struct gpu_device *d,
-                  const struct gpu_instance *instance)
+const struct device_gaps *device_map_gaps(const struct device_map *m)
 {
-    char key[KEY_SIZE];
-    void *found = gs_hmap_get_str(map, instance ? instance->uuid : d->uuid);
-    if (!found && instance) {
-        snprintf(key, sizeof(key), "%s/gi%u", d->uuid, instance->gpu_instance_id);
-        found = gs_hmap_get_str(map, key);
-    }
-    if (!found && d->has_minor) {
-        snprintf(key, sizeof(key), "nvidia%u", d->minor);
-        if (instance)
-            snprintf(key, sizeof(key), "nvidia%u/gi%u", d->minor, instance->gpu_instance_id);
-        found = gs_hmap_get_str(map, key);
-    }
-    return found;
+    return &m->gaps;
 }
 
-const char *device_map_ignored(const struct device_map *m)
+bool device_map_holds_nothing(const struct device_map *m, const char *ns, const char *pod)
 {
-    return m->ignored;
+    GS_AUTO_FREE char *name = gs_format("%s/%s", ns, pod);
+    return !gs_hmap_get_str(m->unsure, name);
+}
+
+// --- look-up ---
+
+struct keys {
+    char items[MAX_KEYS][DEVICE_KEY_SIZE];
+    size_t len;
+};
+
+static bool same_profile(const char *a, const char *b)
+{
+    char x[DEVICE_KEY_SIZE], y[DEVICE_KEY_SIZE];
+    return device_key_of_profile("", a, x, sizeof(x)) &&
+           device_key_of_profile("", b, y, sizeof(y)) && gs_streq(x, y);
+}
+
+// The profile tells the MIG device only when no other one of the GPU has the same.
+static bool only_of_profile(const struct gpu_device *d, const struct gpu_instance *instance)
+{
+    for (size_t i = 0; i < d->n_instances; i++)
+        if (&d->instances[i] != instance && same_profile(d->instances[i].profile, instance->profile))
+            return false;
+    return d->n_instances > 0;
+}
+
+static void GS_PRINTF(2, 3) add_key(struct keys *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(k->items[k->len], DEVICE_KEY_SIZE, fmt, ap);
+    va_end(ap);
+    k->len += n > 0 && n < DEVICE_KEY_SIZE;
+}
+
+static void add_profile_key(struct keys *k, const char *gpu, const char *profile)
+{
+    k->len += device_key_of_profile(gpu, profile, k->items[k->len], DEVICE_KEY_SIZE);
+}
+
+// Under what a GPU or a MIG device may be listed.
+static void list_keys(const struct gpu_device *d, const struct gpu_instance *instance,
+                      struct keys *k)
+{
+    char node[32] = "";
+    k->len = 0;
+    if (d->has_minor)
+        snprintf(node, sizeof(node), "nvidia%u", d->minor);
+    if (!instance) {
+        add_key(k, "%s", d->uuid);
+        if (node[0])
+            add_key(k, "%s", node);
+        add_key(k, "#%u", d->index);
+        return;
+    }
+    add_key(k, "%s", instance->uuid);
+    add_key(k, "%s/gi%u", d->uuid, instance->gpu_instance_id);
+    if (node[0])
+        add_key(k, "%s/gi%u", node, instance->gpu_instance_id);
+    if (!only_of_profile(d, instance))
+        return;
+    add_profile_key(k, d->uuid, instance->profile);
+    if (node[0])
+        add_profile_key(k, node, instance->profile);
+}
+
+static void append_holders(struct device_holders *to, const struct device_holders *from)
+{
+    for (size_t i = 0; from && i < from->len; i++) {
+        gs_grow(&to->items, &to->cap, to->len, sizeof(*to->items));
+        to->items[to->len++] = from->items[i];
+    }
+}
+
+// Two plug-ins on a node may name the same GPU in different ways.
+static const struct device_holders *merge(const struct device_map *m, const struct keys *k)
+{
+    struct device_holders *all = gs_hmap_get_str(m->merged, k->items[0]);
+    if (all)
+        return all;
+    all = gs_alloc(sizeof(*all));
+    for (size_t i = 0; i < k->len; i++)
+        append_holders(all, gs_hmap_get_str(m->devices, k->items[i]));
+    gs_hmap_put_str(m->merged, k->items[0], all);
+    return all;
 }
 
 const struct device_holders *device_map_find(const struct device_map *m, const struct gpu_device *d,
                                              const struct gpu_instance *instance)
 {
-    return m ? find(m->devices, d, instance) : NULL;
+    struct keys k;
+    const struct device_holders *first = NULL;
+    size_t found = 0;
+    if (!m)
+        return NULL;
+    list_keys(d, instance, &k);
+    for (size_t i = 0; i < k.len; i++) {
+        const struct device_holders *h = gs_hmap_get_str(m->devices, k.items[i]);
+        first = first ? first : h;
+        found += h != NULL;
+    }
+    return found > 1 ? merge(m, &k) : first;
 }
 
 const struct device_holder *device_holders_exclusive(const struct device_holders *h)
@@ -268,20 +526,17 @@ const struct device_holder *device_holders_exclusive(const struct device_holders
 
 // --- replicas ---
 
-static void count_device(struct device_replicas *r, const char *id)
+static void count_device(struct device_replicas *r, const char *resource, const char *id)
 {
-    char key[KEY_SIZE];
-    struct gs_slice s = gs_slice_of(id);
-    struct gs_slice mark;
-    cut_replica(&s, &mark);
-    if (!canonical(s, key, sizeof(key)))
+    struct device_id parsed;
+    if (!device_id_parse(resource, gs_slice_of(id), &parsed))
         return;
-    struct replica_count *c = gs_hmap_get_str(r->counts, key);
+    struct replica_count *c = gs_hmap_get_str(r->counts, parsed.key);
     if (!c) {
         if (gs_hmap_len(r->counts) == MAX_DEVICES)
             return;
         c = gs_alloc(sizeof(*c));
-        gs_hmap_put_str(r->counts, key, c);
+        gs_hmap_put_str(r->counts, parsed.key, c);
     }
     c->n++;
 }
@@ -298,11 +553,13 @@ struct gs_error *device_replicas_parse(struct gs_slice message, const char *cons
     }
     struct device_replicas *r = gs_alloc(sizeof(*r));
     r->counts = gs_hmap_new(free);
-    for (size_t i = 0; i < reply->n_devices; i++)
-        for (size_t k = 0; accepted(reply->devices[i]->resource_name, extra, n_extra) &&
-                           k < reply->devices[i]->n_device_ids;
-             k++)
-            count_device(r, reply->devices[i]->device_ids[k]);
+    for (size_t i = 0; i < reply->n_devices; i++) {
+        const Podresources__ContainerDevices *d = reply->devices[i];
+        if (!device_resource_counts(d->resource_name, extra, n_extra))
+            continue;
+        for (size_t k = 0; k < d->n_device_ids; k++)
+            count_device(r, d->resource_name, d->device_ids[k]);
+    }
     gs_arena_finish(&arena);
     *ret = r;
     return NULL;
@@ -319,6 +576,12 @@ void device_replicas_free(struct device_replicas *r)
 unsigned device_replicas_find(const struct device_replicas *r, const struct gpu_device *d,
                               const struct gpu_instance *instance)
 {
-    const struct replica_count *c = r ? find(r->counts, d, instance) : NULL;
+    struct keys k;
+    const struct replica_count *c = NULL;
+    if (!r)
+        return 0;
+    list_keys(d, instance, &k);
+    for (size_t i = 0; i < k.len && !c; i++)
+        c = gs_hmap_get_str(r->counts, k.items[i]);
     return c ? c->n : 0;
 }

@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which containers hold which GPU, from the kubelet's PodResources v1 replies. Immutable once made.
-// Device ids of the NVIDIA and GKE device plug-ins are understood: "GPU-<uuid>", "MIG-<uuid>",
-// "MIG-GPU-<uuid>/<gi>/<ci>", "nvidia<minor>", "nvidia<minor>/gi<gi>", each with a replica mark
-// ("::<n>", "/vgpu<n>") when the GPU is shared by time slices or MPS.
+// Which containers hold which GPU, from the kubelet's PodResources replies; where those only count
+// units of a shared GPU or name claims of dynamic resource allocation, with the help of what the
+// API server has. Immutable once made.
 #pragma once
 
 #include "base/error.h"
+#include "exporter/annotations.h"
 #include "gpu/gpu.h"
 
 #include "base/slice.h"
 
+#include <jansson.h>
+
 // The most that a reply may take in memory once it is unpacked.
 #define DEVICE_MAP_MAX_MEMORY (64u * 1024 * 1024)
+#define DEVICE_CLAIM_DRIVER   "gpu.nvidia.com"
+
+// The claim by which a container has a device.
+struct device_claim {
+    char *name, *namespace_name, *driver, *pool, *device;
+    char *mig_uuid, *mig_profile; // "" for whole GPUs, or when not known
+};
 
 struct device_holder {
-    char *namespace_name, *pod, *container;
-    bool shared;       // holds replicas, not the whole device
-    unsigned replicas; // how many of them; 1 for a whole device
-    char replica[16];  // the mark of the first: "0" of GPU-…::0; "" for a whole device
+    char *namespace_name, *pod;
+    char *container;       // "": several of the pod, by the same claim
+    bool shared;           // holds a part, not the whole device
+    unsigned replicas;     // parts or units that it holds; 1 for a whole device
+    unsigned device_units; // that the device has; 0: see device_replicas
+    uint64_t memory_mib;   // granted; 0: not said
+    unsigned cores;        // percent of the compute that it is limited to; 0: not limited
+    char replica[16];      // the mark of the first: "0" of GPU-…::0; "" for a whole device
+    struct device_claim *claim; // NULL: by a device plug-in
 };
 
 struct device_holders {
@@ -25,26 +39,53 @@ struct device_holders {
     size_t len, cap;
 };
 
+// A device of a ResourceSlice; "" what it does not say. Borrowed until the source changes.
+struct device_slice {
+    const char *uuid, *parent_uuid, *profile;
+};
+
+// What the API server tells. Each function may be NULL, and each answer may be missing.
+struct device_sources {
+    const json_t *(*pod)(void *arg, const char *ns, const char *name);
+    bool (*slice)(void *arg, const char *pool, const char *device, struct device_slice *ret);
+    void *arg;
+};
+
 struct device_map;
 
-// message: a ListPodResourcesResponse. Counted are nvidia.com/gpu, nvidia.com/gpu.shared,
-// nvidia.com/mig-*, and the resources named in `extra`.
+// message: a ListPodResourcesResponse of v1 or v1alpha1. Counted are nvidia.com/gpu,
+// nvidia.com/gpu.shared, nvidia.com/mig-*, the resources of gpushare, HAMi and Volcano, and those
+// named in `extra`.
 struct gs_error *device_map_parse(struct gs_slice message, const char *const *extra, size_t n_extra,
-                                  struct device_map **ret);
+                                  const struct device_sources *sources, struct device_map **ret);
 void device_map_free(struct device_map *m);
 GS_DEFINE_CLEANUP(struct device_map *, device_map_free)
 size_t device_map_len(const struct device_map *m); // devices with a holder
-// A resource of a pod that looks like a GPU and is not counted; "" when there is none.
-const char *device_map_ignored(const struct device_map *m);
 
-// Who holds a GPU as such, or one of its MIG devices (instance not NULL). NULL: nobody.
+// What the map cannot say, and what would help.
+struct device_gaps {
+    char resource[128];      // looks like a GPU and does not count; "": none
+    bool wants_pods;         // annotations tell more
+    bool wants_slices;       // ResourceSlices tell more
+    unsigned pods;           // whose annotation was not to be had, or makes no sense
+    char pod[512];           // "namespace/name" of the first
+    enum sharing pod_sharing;
+    unsigned claims; // whose device could not be found
+    char claim[512]; // "namespace/name (pool/device)" of the first
+};
+const struct device_gaps *device_map_gaps(const struct device_map *m);
+// Whether a pod certainly holds no GPU: false when one of its devices could not be found.
+bool device_map_holds_nothing(const struct device_map *m, const char *ns, const char *pod);
+
+// Who holds a GPU as such, or one of its MIG devices (instance not NULL). NULL: nobody. Not for two
+// threads at once.
 const struct device_holders *device_map_find(const struct device_map *m, const struct gpu_device *d,
                                              const struct gpu_instance *instance);
 // The one holder of the whole device; NULL when there is none, several, or it is shared.
 const struct device_holder *device_holders_exclusive(const struct device_holders *h);
 
-// How many replicas each device has, from an AllocatableResourcesResponse: an own small table,
-// since it is asked for far more rarely.
+// How many replicas or units each device has, from an AllocatableResourcesResponse: an own small
+// table, since it is asked for far more rarely.
 struct device_replicas;
 struct gs_error *device_replicas_parse(struct gs_slice message, const char *const *extra,
                                        size_t n_extra, struct device_replicas **ret);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "exporter/cluster.h"
 #include "exporter/missing.h"
 #include "exporter/render.h"
 #include "net/http_server.h"
@@ -19,12 +20,13 @@ struct exporter {
     struct http_server *server;
     struct sampler *sampler;
     struct attribution *attribution; // NULL: not asked for
+    struct cluster *cluster;         // NULL likewise
     uv_timer_t *watch;               // own allocation: closes later than we go
     struct sample *sample;           // NULL: none yet, or NVML fails as a whole
     char *problem;                   // why there is none; NULL: none
     bool opened, simulated, was_stuck;
-    enum missing_reason missing; // as told last
-    size_t hung;                 // GPUs that do not answer, as told last
+    unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
+    size_t hung;                      // GPUs that do not answer, as told last
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
     struct renderer *renderer;
@@ -185,17 +187,26 @@ static void poke_for_new_processes(struct exporter *e)
     e->processes_seen = seen;
 }
 
-// One line when the reason changes; the metric says it all the time.
+// One line for each reason that comes or goes; the metric says it all the time. It must hold for
+// two rounds: the API server and the kubelet do not answer at the same moment.
 static void tell_missing(struct exporter *e)
 {
-    struct missing m = {0};
-    if (e->sample)
-        m = missing_find(e->sample, e->attribution, e->cfg.podresources_socket);
-    if (m.reason != e->missing && m.reason)
-        gs_warn("exporter", "pods cannot be named: %s", m.text);
-    else if (m.reason != e->missing)
-        gs_info("exporter", "pods can be named again");
-    e->missing = m.reason;
+    const struct missing_facts facts = {e->sample, e->attribution, e->cluster,
+                                        e->cfg.podresources_socket};
+    unsigned found = e->sample ? missing_find(&facts) : 0;
+    unsigned now = found & e->missing_before;
+    e->missing_before = found;
+    for (enum missing_reason r = 0; r < MISSING_COUNT; r++) {
+        char text[1024];
+        bool is = now >> r & 1, was = e->missing >> r & 1;
+        if (is && !was) {
+            missing_text(&facts, r, text, sizeof(text));
+            gs_warn("exporter", "pods cannot be named: %s", text);
+        } else if (was && !is) {
+            gs_info("exporter", "no longer in the way of naming pods: %s", missing_name(r));
+        }
+    }
+    e->missing = now;
 }
 
 static void tell_hung(struct exporter *e, size_t hung)
@@ -209,8 +220,31 @@ static void tell_hung(struct exporter *e, size_t hung)
     e->hung = hung;
 }
 
+static void copy_name(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from);
+}
+
+// The kubelet's log folders have not told all names: the API server may.
+static void name_owners(const struct exporter *e, struct sample *s)
+{
+    const char *ns, *pod, *container;
+    for (size_t i = 0; e->cluster && i < s->gpus->n_devices; i++) {
+        for (size_t k = 0; k < s->gpus->devices[i].n_processes; k++) {
+            struct owner *o = &s->owners[i][k];
+            if (o->kind != OWNER_POD || (o->pod[0] && o->container[0]) ||
+                !cluster_name(e->cluster, o->pod_uid, o->container_id, &ns, &pod, &container))
+                continue;
+            copy_name(o->namespace_name, sizeof(o->namespace_name), ns);
+            copy_name(o->pod, sizeof(o->pod), pod);
+            copy_name(o->container, sizeof(o->container), container);
+        }
+    }
+}
+
 static void take_sample(struct exporter *e, struct sample *s)
 {
+    name_owners(e, s);
     if (e->problem)
         gs_info("exporter", "NVML works again");
     free(e->problem);
@@ -235,17 +269,38 @@ static void on_sample(void *arg, struct sample *s, struct gs_error *err, bool op
         take_sample(e, s);
 }
 
+// What the kubelet's answer leaves open is asked of the API server, and nothing else is.
+static void ask_cluster(struct exporter *e)
+{
+    const struct device_map *map = attribution_map(e->attribution);
+    if (!e->cluster)
+        return;
+    bool names = e->missing_before >> MISSING_NAMES & 1;
+    bool pods = e->cfg.pod_labels || e->cfg.pod_uid || names;
+    cluster_need(e->cluster, pods || (map && device_map_gaps(map)->wants_pods),
+                 map && device_map_gaps(map)->wants_slices);
+}
+
 static void on_map_change(void *arg)
 {
     struct exporter *e = arg;
     e->map_version++;
     e->dirty = true;
+    ask_cluster(e);
+}
+
+static void on_cluster_change(void *arg)
+{
+    struct exporter *e = arg;
+    e->dirty = true;
+    attribution_refresh(e->attribution);
 }
 
 static void on_watch(uv_timer_t *t)
 {
     struct exporter *e = t->data;
     bool stuck = is_stuck(e, gs_mono_ns());
+    ask_cluster(e);
     tell_missing(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
@@ -263,11 +318,26 @@ static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
 {
     if (!e->cfg.podresources_socket)
         return NULL;
+    struct cluster_config cluster = {
+        .connect = e->cfg.connect,
+        .connect_arg = e->cfg.arg,
+        .node_name = e->cfg.node_name,
+        .labels = e->cfg.pod_labels,
+        .uid = e->cfg.pod_uid,
+        .allowlist = e->cfg.label_allowlist,
+        .on_change = on_cluster_change,
+        .arg = e,
+    };
+    e->cluster = cluster_new(loop, &cluster);
+    e->cfg.names.pod = cluster_pod;
+    e->cfg.names.pod_version = cluster_pod_version;
+    e->cfg.names.pod_arg = e->cluster;
     struct attribution_config cfg = {
         .socket = e->cfg.podresources_socket,
         .interval_ns = e->cfg.podresources_interval_ns,
         .extra_resources = e->cfg.extra_resources,
         .n_extra_resources = e->cfg.n_extra_resources,
+        .sources = cluster_sources(e->cluster),
         .on_change = on_map_change,
         .arg = e,
     };
@@ -355,6 +425,7 @@ bool exporter_stop(struct exporter *e)
         return true;
     http_server_stop(e->server);
     attribution_free(e->attribution);
+    cluster_free(e->cluster);
     uv_close((uv_handle_t *)e->watch, free_handle);
     bool ended = sampler_stop(e->sampler);
     sample_free(e->sample);

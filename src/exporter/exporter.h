@@ -6,6 +6,7 @@
 #include "exporter/counters.h"
 #include "exporter/render.h"
 #include "gpu/gpu.h"
+#include "kube/client.h"
 #include "net/http.h"
 
 #include <uv.h>
@@ -23,6 +24,12 @@ struct exporter_config {
     const char *const *extra_resources;
     size_t n_extra_resources;
     const char *proc; // NULL: "/proc"
+    // The API server, asked when the kubelet's answer is not enough, and for pod labels and UIDs.
+    // NULL: there is none. The client is borrowed.
+    struct gs_error *(*connect)(void *arg, struct kube_client **ret);
+    const char *node_name; // whose pods are asked for; NULL: those of all nodes
+    bool pod_labels, pod_uid;
+    const char *label_allowlist; // see pods.h
     // The first sample is there.
     void (*on_ready)(void *arg, const struct gpu_snapshot *first);
     // The library could not be opened: nothing will ever be sampled. err is the callee's.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/pods.h"
 
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/cache.h"
+#include "kube/object.h"
 #include "metrics/write.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -14,6 +16,7 @@ enum { MAX_REGEX = 64, MAX_LABELS = 64, MAX_REGEX_STEPS = 100000 };
 struct pods {
     struct pods_config cfg;
     struct kube_cache *cache;
+    struct gs_hmap *by_uid; // UID, or hash of a static pod's manifest -> "namespace/name"
     pcre2_code *allow[MAX_REGEX];
     size_t n_allow;
     bool restricted; // an allow list was given
@@ -48,15 +51,97 @@ static void read_allowlist(struct pods *p, const char *list)
             add_regex(p, one);
 }
 
-// Most changes of pods are of their status, which nobody asks for here.
-static void on_change(void *arg, const json_t *old_pod, const json_t *new_pod)
+// --- the pods ---
+
+// Pods are large; of 110 of them only what is used here is kept.
+static void keep(json_t *obj, const char *const *names, size_t n)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe (obj, next, key, value) {
+        bool wanted = false;
+        for (size_t i = 0; i < n; i++)
+            wanted |= gs_streq(key, names[i]);
+        if (!wanted)
+            json_object_del(obj, key);
+    }
+}
+
+static void keep_each(json_t *items, const char *const *names, size_t n)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item)
+        keep(item, names, n);
+}
+
+static void trim(json_t *pod)
+{
+    static const char *const top[] = {"metadata", "spec", "status"};
+    static const char *const meta[] = {"name", "namespace", "uid", "resourceVersion", "labels",
+                                       "annotations"};
+    static const char *const spec[] = {"containers", "initContainers"};
+    static const char *const status[] = {"phase", "containerStatuses"};
+    static const char *const container[] = {"name", "containerID"};
+    keep(pod, top, GS_ARRAY_LEN(top));
+    keep(gs_json_get(pod, "metadata", NULL), meta, GS_ARRAY_LEN(meta));
+    keep(gs_json_get(pod, "spec", NULL), spec, GS_ARRAY_LEN(spec));
+    keep(gs_json_get(pod, "status", NULL), status, GS_ARRAY_LEN(status));
+    keep_each(gs_json_get(pod, "spec", "containers", NULL), container, 2);
+    keep_each(gs_json_get(pod, "spec", "initContainers", NULL), container, 2);
+    keep_each(gs_json_get(pod, "status", "containerStatuses", NULL), container, 2);
+}
+
+static const char *config_hash(const json_t *pod)
+{
+    return gs_json_str(pod, "metadata", "annotations", "kubernetes.io/config.hash", NULL);
+}
+
+static void remember(struct pods *p, const char *uid, const json_t *pod)
+{
+    if (uid && *uid && kube_namespace(pod))
+        gs_hmap_put_str(p->by_uid, uid, kube_key(pod));
+}
+
+static void forget(struct pods *p, const char *uid)
+{
+    if (uid)
+        free(gs_hmap_remove_str(p->by_uid, uid));
+}
+
+// What the device map may rest on. The rest of a pod's status changes all the time.
+static bool matters(const json_t *a, const json_t *b)
+{
+    return !a || !b ||
+           !gs_streq(gs_json_str(a, "status", "phase", NULL),
+                     gs_json_str(b, "status", "phase", NULL)) ||
+           !json_equal(gs_json_get(a, "metadata", "annotations", NULL),
+                       gs_json_get(b, "metadata", "annotations", NULL));
+}
+
+// What the pages show.
+static bool shows(const json_t *a, const json_t *b)
+{
+    return !a || !b || !gs_streq(kube_uid(a), kube_uid(b)) ||
+           !json_equal(gs_json_get(a, "metadata", "labels", NULL),
+                       gs_json_get(b, "metadata", "labels", NULL));
+}
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct pods *p = arg;
-    const json_t *was = json_object_get(old_pod, "metadata");
-    const json_t *is = json_object_get(new_pod, "metadata");
-    if (!was || !is || !json_equal(json_object_get(was, "labels"), json_object_get(is, "labels")) ||
-        !gs_streq(gs_json_str(was, "uid", NULL), gs_json_str(is, "uid", NULL)))
-        p->version++;
+    p->version += shows(old_obj, new_obj);
+    if (old_obj && !new_obj) {
+        forget(p, kube_uid(old_obj));
+        forget(p, config_hash(old_obj));
+    }
+    if (new_obj) {
+        remember(p, kube_uid(new_obj), new_obj);
+        remember(p, config_hash(new_obj), new_obj);
+    }
+    if (p->cfg.on_change && matters(old_obj, new_obj))
+        p->cfg.on_change(p->cfg.arg);
 }
 
 uint64_t pods_version(void *arg)
@@ -64,8 +149,7 @@ uint64_t pods_version(void *arg)
     return ((const struct pods *)arg)->version;
 }
 
-struct gs_error *pods_new(uv_loop_t *loop, struct kube_client *kube, const struct pods_config *cfg,
-                          struct pods **ret)
+struct pods *pods_new(uv_loop_t *loop, struct kube_client *kube, const struct pods_config *cfg)
 {
     struct pods *p = gs_alloc(sizeof(*p));
     p->cfg = *cfg;
@@ -76,12 +160,13 @@ struct gs_error *pods_new(uv_loop_t *loop, struct kube_client *kube, const struc
     GS_AUTO_FREE char *query = cfg->node_name && *cfg->node_name
                                    ? gs_format("fieldSelector=spec.nodeName%%3D%s", cfg->node_name)
                                    : NULL;
+    struct kube_cache_handlers handlers = {.on_change = on_change, .arg = p};
+    p->by_uid = gs_hmap_new(free);
     p->cache = kube_cache_new(loop, kube, KUBE_PODS, NULL, query);
-    const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = p};
+    kube_cache_set_trim(p->cache, trim);
     kube_cache_add_handlers(p->cache, &handlers);
     kube_cache_start(p->cache);
-    *ret = p;
-    return NULL;
+    return p;
 }
 
 void pods_free(struct pods *p)
@@ -89,6 +174,7 @@ void pods_free(struct pods *p)
     if (!p)
         return;
     kube_cache_free(p->cache);
+    gs_hmap_free(p->by_uid);
     for (size_t i = 0; i < p->n_allow; i++)
         pcre2_code_free(p->allow[i]);
     pcre2_match_data_free(p->match);
@@ -181,4 +267,48 @@ bool pods_find(void *arg, const char *ns, const char *pod, struct render_pod *re
     }
     *ret = (struct render_pod){p->cfg.uid ? gs_json_str(meta, "uid", NULL) : NULL, p->text.data};
     return true;
+}
+
+const json_t *pods_object(const struct pods *p, const char *ns, const char *pod)
+{
+    return kube_cache_get(p->cache, ns, pod);
+}
+
+// "containerd://<id>"
+static bool is_container(const json_t *status, const char *container_id)
+{
+    const char *id = gs_json_str(status, "containerID", NULL);
+    const char *plain = id ? strstr(id, "://") : NULL;
+    return plain && *container_id && gs_streq(plain + 3, container_id);
+}
+
+bool pods_name(const struct pods *p, const char *uid, const char *container_id, const char **ret_ns,
+               const char **ret_pod, const char **ret_container)
+{
+    const char *key = gs_hmap_get_str(p->by_uid, uid);
+    GS_AUTO_FREE char *ns = key ? gs_strndup(key, strcspn(key, "/")) : NULL;
+    const json_t *pod = key ? kube_cache_get(p->cache, ns, key + strlen(ns) + 1) : NULL;
+    if (!pod)
+        return false;
+    *ret_ns = kube_namespace(pod);
+    *ret_pod = kube_name(pod);
+    *ret_container = "";
+    size_t i;
+    json_t *status;
+    json_array_foreach (gs_json_get(pod, "status", "containerStatuses", NULL), i, status)
+        if (is_container(status, container_id))
+            *ret_container = gs_json_str(status, "name", NULL);
+    if (!*ret_container)
+        *ret_container = "";
+    return true;
+}
+
+const char *pods_problem(const struct pods *p)
+{
+    return kube_cache_error(p->cache);
+}
+
+bool pods_denied(const struct pods *p)
+{
+    return kube_cache_denied(p->cache);
 }

@@ -24,6 +24,7 @@ struct render_names {
     const struct counters *counters; // NULL: the default ones
     bool old_namespace;              // uuid, pod_name, pod_namespace, container_name
     bool replace_blanks;             // in modelName: runs of blanks become "-"
+    bool dra;                        // labels of the claim by which a pod has its GPU
     bool virtual_gpus;               // a shared GPU's lines once for each pod
     const char *devices;             // --devices: "f", "g:0,2-4", "i"; NULL: f. Checked before
     render_pod_fn pod;               // NULL: no API server is asked
@@ -65,7 +66,7 @@ struct render_self {
     uint64_t samples, failures;
     int64_t now_ns;                               // gs_mono_ns
     const struct attribution_status *attribution; // NULL: not asked for
-    enum missing_reason missing;
+    unsigned missing; // bits of enum missing_reason
 };
 void render_self(const struct render_self *self, struct gs_buf *out);
 

@@ -164,10 +164,10 @@ static void render_missing(const struct render_self *self, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_pods_missing";
     family(out, name, METRICS_GAUGE,
-           "1 for the reason why pods cannot be named, 0 for the others.");
-    for (enum missing_reason r = MISSING_NOTHING + 1; r < MISSING_COUNT; r++) {
+           "1 for each reason why pods cannot be named, 0 for the others.");
+    for (enum missing_reason r = 0; r < MISSING_COUNT; r++) {
         struct metrics_label l = label("reason", missing_name(r));
-        metrics_write_sample(out, name, &l, 1, self->missing == r);
+        metrics_write_sample(out, name, &l, 1, self->missing >> r & 1);
     }
 }
 

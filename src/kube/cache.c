@@ -45,6 +45,8 @@ struct kube_cache {
     bool relist; // the next attempt lists
     bool synced, started, closed;
     char *error;
+    bool denied;
+    void (*trim)(json_t *obj);
 };
 
 static void free_json(void *j)
@@ -175,6 +177,8 @@ static bool put(struct kube_cache *c, json_t *obj)
     GS_AUTO_FREE char *key = key_of(obj);
     if (!key)
         return true;
+    if (c->trim)
+        c->trim(obj);
     GS_AUTO_JSON json_t *fresh = json_incref(obj);
     GS_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
     if (old && !gs_streq(kube_uid(old), kube_uid(fresh))) {
@@ -255,6 +259,7 @@ static void failed(struct kube_cache *c, struct gs_error *err)
 {
     free(c->error);
     c->error = gs_strdup(err ? gs_error_message(err) : "the watch ended early");
+    c->denied = err && gs_error_code(err) == GS_EPERM;
     gs_error_free(err);
     back_off(c);
 }
@@ -463,7 +468,8 @@ static void watch_done(void *arg, const struct http_answer *answer, struct gs_er
             send_list(c);
             return;
         }
-        err = gs_error_new(GS_EUNAVAIL, "the API server answered HTTP %d", answer->status);
+        err = gs_error_new(answer->status == 401 || answer->status == 403 ? GS_EPERM : GS_EUNAVAIL,
+                           "the API server answered HTTP %d", answer->status);
     }
     bool served = c->watch_fruitful || gs_mono_ns() - c->watch_started_ns > WATCH_HEALTHY_NS;
     if (served)
@@ -549,4 +555,14 @@ const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos)
 const char *kube_cache_error(const struct kube_cache *c)
 {
     return c->error;
+}
+
+bool kube_cache_denied(const struct kube_cache *c)
+{
+    return c->error && c->denied;
+}
+
+void kube_cache_set_trim(struct kube_cache *c, void (*trim)(json_t *obj))
+{
+    c->trim = trim;
 }

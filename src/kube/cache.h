@@ -22,6 +22,8 @@ struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, s
 void kube_cache_add_handlers(struct kube_cache *c, const struct kube_cache_handlers *h);
 // Takes back the handlers with this arg: they are not called any more.
 void kube_cache_remove_handlers(struct kube_cache *c, const void *arg);
+// What is not needed of an object may be taken out before it is kept. Before the start.
+void kube_cache_set_trim(struct kube_cache *c, void (*trim)(json_t *obj));
 void kube_cache_start(struct kube_cache *c);
 // May be called from inside a handler. The memory goes when the loop has closed the cache's timer.
 void kube_cache_free(struct kube_cache *c);
@@ -33,3 +35,4 @@ size_t kube_cache_len(const struct kube_cache *c);
 const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos);
 // Last list or watch failure, NULL when healthy.
 const char *kube_cache_error(const struct kube_cache *c);
+bool kube_cache_denied(const struct kube_cache *c); // that failure was a refusal: 401 or 403

@@ -31,7 +31,7 @@ static struct device_map *map_of(const struct pod_row *rows, size_t n, const cha
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_list(rows, n, &bytes);
     struct device_map *m = NULL;
-    struct gs_error *err = device_map_parse(gs_buf_slice(&bytes), &extra, extra ? 1 : 0, &m);
+    struct gs_error *err = device_map_parse(gs_buf_slice(&bytes), &extra, extra ? 1 : 0, NULL, &m);
     assert_null(err);
     return m;
 }
@@ -125,7 +125,7 @@ static void hostile_bytes(void **state)
 {
     struct device_map *m = NULL;
     GS_AUTO_ERROR struct gs_error *err =
-        device_map_parse(GS_SLICE("\x0a\xff\xff\x01zzz"), NULL, 0, &m);
+        device_map_parse(GS_SLICE("\x0a\xff\xff\x01zzz"), NULL, 0, NULL, &m);
     assert_non_null(err);
     assert_null(m);
     // Each empty pod takes two bytes here and fifty times that unpacked.
@@ -133,10 +133,10 @@ static void hostile_bytes(void **state)
     GS_AUTO_BUF struct gs_buf many = {0};
     for (int i = 0; i < PODS; i++)
         gs_buf_add(&many, "\x0a\x00", 2);
-    GS_AUTO_ERROR struct gs_error *limit = device_map_parse(gs_buf_slice(&many), NULL, 0, &m);
+    GS_AUTO_ERROR struct gs_error *limit = device_map_parse(gs_buf_slice(&many), NULL, 0, NULL, &m);
     assert_non_null(limit);
     // The empty message is a valid one: a node without pods.
-    assert_null(device_map_parse(GS_SLICE(""), NULL, 0, &m));
+    assert_null(device_map_parse(GS_SLICE(""), NULL, 0, NULL, &m));
     assert_int_equal(device_map_len(m), 0);
     device_map_free(m);
 }

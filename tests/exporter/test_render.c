@@ -85,7 +85,7 @@ static void give(struct fixture *f, const struct pod_row *rows, size_t n)
     device_map_free(f->map);
     f->map = NULL;
     f->map_version++;
-    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &f->map));
+    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &f->map));
 }
 
 static struct owner *add_process(struct fixture *f, size_t gpu, uint32_t pid, uint32_t sm,

@@ -10,7 +10,7 @@
 struct exporter_opts {
     const char *address;
     const char *collectors, *configmap, *devices, *web_config, *hpc_dir, *label_regex;
-    bool old_namespace, replace_blanks, virtual_gpus, pod_labels, pod_uid, debug, list_fields;
+    bool old_namespace, replace_blanks, virtual_gpus, dra, pod_labels, pod_uid, debug, list_fields;
     bool max_util, timestamps;
     int64_t xid_window_ms, clock_window_ms;
     // Accepted without effect.

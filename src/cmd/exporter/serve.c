@@ -7,7 +7,6 @@
 #include "base/trim.h"
 #include "cmd/engine/web_config.h"
 #include "cmd/exporter/setup.h"
-#include "exporter/pods.h"
 
 #include <signal.h>
 
@@ -24,7 +23,6 @@ struct run {
     struct http_server *server;
     struct http_client *http;
     struct kube_client *kube;
-    struct pods *pods;
     struct gs_error *err;
     int64_t started_ns;
 };
@@ -105,46 +103,30 @@ static struct gs_error *start_server(struct run *r, const struct exporter_config
     return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
 }
 
-// Pods of this node and the ConfigMap, when something asks for them.
-static struct gs_error *ask_cluster(struct run *r, const struct exporter_opts *o,
-                                    struct exporter_config *cfg)
+// Makes the client when the exporter first needs it.
+static struct gs_error *connect_cluster(void *arg, struct kube_client **ret)
 {
-    bool pods = o->kubernetes && (o->pod_labels || o->pod_uid);
-    if (!pods && !o->configmap)
-        return NULL;
-    struct gs_error *err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
-    if (err && !o->configmap) {
-        gs_warn("exporter", "%s; pod labels and UIDs are left out", gs_error_message(err));
-        gs_error_free(err);
-        return NULL;
-    }
-    if (!err && o->configmap) {
-        counters_finish(&r->counters);
-        err = exporter_load_configmap(&r->loop, r->kube, o->configmap, &r->counters);
-    }
-    if (!err && pods) {
-        struct pods_config pods_cfg = {
-            .node_name = cfg->names.node_name,
-            .labels = o->pod_labels,
-            .uid = o->pod_uid,
-            .allowlist = o->label_regex,
-        };
-        err = pods_new(&r->loop, r->kube, &pods_cfg, &r->pods);
-        cfg->names.pod = pods_find;
-        cfg->names.pod_version = pods_version;
-        cfg->names.pod_arg = r->pods;
-    }
+    struct run *r = arg;
+    struct gs_error *err = NULL;
+    if (!r->kube)
+        err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
+    if (!err)
+        *ret = r->kube;
     return err;
+}
+
+static struct gs_error *load_configmap(struct run *r, const char *name)
+{
+    struct kube_client *kube = NULL;
+    struct gs_error *err = connect_cluster(r, &kube);
+    return err ? err : exporter_load_configmap(&r->loop, kube, name, &r->counters);
 }
 
 static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
                                   struct exporter_config *cfg)
 {
-    struct gs_error *err = NULL;
-    if (!o->configmap)
-        err = exporter_load_counters(o->collectors, &r->counters);
-    if (!err)
-        err = ask_cluster(r, o, cfg);
+    struct gs_error *err = o->configmap ? load_configmap(r, o->configmap)
+                                        : exporter_load_counters(o->collectors, &r->counters);
     if (!err)
         err = web_config_load(o->web_config, &r->web);
     if (err)
@@ -152,6 +134,7 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     struct exporter_config without_server = *cfg;
     without_server.address = NULL;
     without_server.names.counters = &r->counters;
+    without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
     return err ? err : start_server(r, cfg);
 }
@@ -160,7 +143,6 @@ static void finish_run(struct run *r, bool *ret_ended)
 {
     http_server_stop(r->server);
     *ret_ended = exporter_stop(r->exporter);
-    pods_free(r->pods);
     kube_client_free(r->kube);
     if (r->http)
         http_client_free(r->http);

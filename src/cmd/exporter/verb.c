@@ -79,6 +79,7 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
                 .old_namespace = o->old_namespace,
                 .replace_blanks = o->replace_blanks,
                 .virtual_gpus = o->virtual_gpus,
+                .dra = o->dra,
                 .devices = o->devices,
                 .hpc_dir = o->hpc_dir,
                 .xid_window_ms = (uint64_t)o->xid_window_ms,
@@ -90,6 +91,11 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
         .podresources_interval_ns = o->podresources_interval_ns,
         .extra_resources = extra.items,
         .n_extra_resources = extra.len,
+        .proc = o->host_proc,
+        .node_name = o->node_name && *o->node_name ? o->node_name : NULL,
+        .pod_labels = o->pod_labels,
+        .pod_uid = o->pod_uid,
+        .label_allowlist = o->label_regex,
     };
     err = exporter_serve(o, &cfg, ret_ended);
     free(extra.items);

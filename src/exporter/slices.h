@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's ResourceSlices of NVIDIA's DRA driver: which GPU or MIG device is meant by a pool and
+// the name of a device in it. Takes resource.k8s.io/v1, v1beta2 or v1beta1, what the API server has.
+#pragma once
+
+#include "exporter/device_map.h"
+#include "kube/client.h"
+
+#include <uv.h>
+
+struct slices;
+
+// node_name NULL: those of all nodes. on_change: other devices than before.
+struct slices *slices_new(uv_loop_t *loop, struct kube_client *kube, const char *node_name,
+                          void (*on_change)(void *arg), void *arg);
+void slices_free(struct slices *s); // NULL is fine
+// Of the newest generation of its pool.
+bool slices_find(struct slices *s, const char *pool, const char *device, struct device_slice *ret);
+const char *slices_problem(const struct slices *s); // NULL: none
+bool slices_denied(const struct slices *s);         // it is a refusal

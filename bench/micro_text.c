@@ -85,7 +85,7 @@ static void make_page(struct page *p)
     }
     GS_AUTO_BUF struct gs_buf message = {0};
     pack_list(rows, GPUS, &message);
-    bench_check(device_map_parse(gs_buf_slice(&message), NULL, 0, &p->map));
+    bench_check(device_map_parse(gs_buf_slice(&message), NULL, 0, NULL, &p->map));
     counters_default(&p->counters);
 }
 

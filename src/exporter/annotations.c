@@ -112,7 +112,8 @@ static size_t aliyun_index(const json_t *pod, struct annotation_grant *ret, bool
     const char *assigned = annotation(pod, "ALIYUN_COM_GPU_MEM_ASSIGNED");
     const char *total = annotation(pod, "ALIYUN_COM_GPU_MEM_DEV");
     uint64_t n, units = 0;
-    *ret_found = index && number(gs_slice_of(index), MAX_NUMBER, &n) && !gs_streq(assigned, "false");
+    *ret_found =
+        index && number(gs_slice_of(index), MAX_NUMBER, &n) && !gs_streq(assigned, "false");
     if (!*ret_found)
         return 0;
     if (total && !number(gs_slice_of(total), UINT32_MAX, &units))

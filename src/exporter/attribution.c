@@ -70,9 +70,8 @@ static void take_map(struct attribution *a, struct gs_slice body)
     if (a->map && hash == a->list_hash && !a->stale)
         return;
     struct device_map *map = NULL;
-    GS_AUTO_ERROR struct gs_error *err =
-        device_map_parse(body, a->cfg.extra_resources, a->cfg.n_extra_resources, &a->cfg.sources,
-                         &map);
+    GS_AUTO_ERROR struct gs_error *err = device_map_parse(
+        body, a->cfg.extra_resources, a->cfg.n_extra_resources, &a->cfg.sources, &map);
     if (err) {
         failed(a, gs_strdup(gs_error_message(err)));
         return;

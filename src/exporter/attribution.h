@@ -15,7 +15,7 @@ struct attribution_config {
     const char *const *extra_resources;
     size_t n_extra_resources;
     struct device_sources sources; // what the API server tells
-    void (*on_change)(void *arg); // the map or the replica counts are others now
+    void (*on_change)(void *arg);  // the map or the replica counts are others now
     void *arg;
 };
 

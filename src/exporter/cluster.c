@@ -71,8 +71,7 @@ void cluster_need(struct cluster *c, bool pods, bool slices)
         c->pods = pods_new(c->loop, c->kube, &cfg);
     }
     if (slices && !c->slices)
-        c->slices =
-            slices_new(c->loop, c->kube, c->cfg.node_name, c->cfg.on_change, c->cfg.arg);
+        c->slices = slices_new(c->loop, c->kube, c->cfg.node_name, c->cfg.on_change, c->cfg.arg);
 }
 
 // --- sources ---

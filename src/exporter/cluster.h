@@ -16,9 +16,9 @@ struct cluster_config {
     // Makes the client, which is borrowed and must outlive the cluster.
     struct gs_error *(*connect)(void *arg, struct kube_client **ret);
     void *connect_arg;
-    const char *node_name; // only what is of this node; NULL: all
-    bool labels, uid;      // which of a pod's are given to the pages
-    const char *allowlist; // see pods.h
+    const char *node_name;        // only what is of this node; NULL: all
+    bool labels, uid;             // which of a pod's are given to the pages
+    const char *allowlist;        // see pods.h
     void (*on_change)(void *arg); // something that the device map may rest on is different
     void *arg;
 };
@@ -34,8 +34,8 @@ struct device_sources cluster_sources(struct cluster *c);
 // A render_pod_fn; arg: the cluster.
 bool cluster_pod(void *cluster, const char *ns, const char *pod, struct render_pod *ret);
 uint64_t cluster_pod_version(void *cluster); // a render_version_fn
-// Namespace, pod and container by the pod's UID and the container's id, as cgroups have them. False:
-// not known. *ret_container may be "".
+// Namespace, pod and container by the pod's UID and the container's id, as cgroups have them.
+// False: not known. *ret_container may be "".
 bool cluster_name(struct cluster *c, const char *uid, const char *container_id, const char **ret_ns,
                   const char **ret_pod, const char **ret_container);
 

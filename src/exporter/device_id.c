@@ -96,9 +96,10 @@ static enum sharing cut_unit(const char *resource, struct gs_slice *id)
     bool uuid = id->len > GPU_UUID_LEN && gs_slice_starts(*id, "GPU-");
     struct gs_slice rest = uuid ? gs_slice_make(id->data + GPU_UUID_LEN, id->len - GPU_UUID_LEN)
                                 : (struct gs_slice){0};
-    bool aliyun = gs_slice_starts(rest, "-_-") &&
-                  all_digits(gs_slice_make(rest.data + 3, rest.len - 3));
-    bool hami = gs_slice_starts(rest, "-") && all_digits(gs_slice_make(rest.data + 1, rest.len - 1));
+    bool aliyun =
+        gs_slice_starts(rest, "-_-") && all_digits(gs_slice_make(rest.data + 3, rest.len - 3));
+    bool hami =
+        gs_slice_starts(rest, "-") && all_digits(gs_slice_make(rest.data + 1, rest.len - 1));
     if (aliyun || hami)
         id->len = GPU_UUID_LEN;
     if (by_resource != SHARING_NONE)
@@ -111,17 +112,16 @@ static bool old_mig_key(struct gs_slice id, char *ret, size_t size)
 {
     struct gs_slice rest = gs_slice_make(id.data + 4, id.len - 4);
     struct gs_slice uuid = gs_slice_cut(&rest, '/'), gi = gs_slice_cut(&rest, '/');
-    return all_digits(gi) &&
-           fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT, GS_SLICE_ARG(uuid),
-                         GS_SLICE_ARG(gi)),
-                size);
+    return all_digits(gi) && fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT,
+                                           GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi)),
+                                  size);
 }
 
 static bool volcano_key(struct gs_slice id, char *ret, size_t size)
 {
     struct gs_slice index = gs_slice_cut(&id, '-');
-    return all_digits(index) && fits(snprintf(ret, size, "#" GS_SLICE_FMT, GS_SLICE_ARG(index)),
-                                     size);
+    return all_digits(index) &&
+           fits(snprintf(ret, size, "#" GS_SLICE_FMT, GS_SLICE_ARG(index)), size);
 }
 
 bool device_id_parse(const char *resource, struct gs_slice id, struct device_id *ret)
@@ -169,9 +169,9 @@ bool device_key_of_claim(const char *device, char *ret, size_t size)
     gs_slice_cut(&rest, '-');
     struct gs_slice name = gs_slice_cut(&rest, '-');
     // Older drivers write the profile's number here, which does not tell its name.
-    if (all_digits(name) || !fits(snprintf(profile, sizeof(profile), GS_SLICE_FMT,
-                                           GS_SLICE_ARG(name)),
-                                  sizeof(profile)))
+    if (all_digits(name) ||
+        !fits(snprintf(profile, sizeof(profile), GS_SLICE_FMT, GS_SLICE_ARG(name)),
+              sizeof(profile)))
         return false;
     return device_key_of_profile(gpu, profile, ret, size);
 }

@@ -173,12 +173,14 @@ static void add_grant(const struct reader *r, enum sharing sharing,
 {
     char key[DEVICE_KEY_SIZE];
     if (g->uuid[0])
-        snprintf(key, sizeof(key), "%s", g->uuid);
+        snprintf(key, sizeof(key), "%.95s", g->uuid);
     else
         snprintf(key, sizeof(key), "%s%u", sharing == SHARING_ALIYUN ? "nvidia" : "#", g->number);
     add_holder(r, key,
                (struct device_holder){.shared = !g->whole,
-                                      .replicas = g->whole ? 1 : g->units ? g->units : units,
+                                      .replicas = g->whole   ? 1
+                                                  : g->units ? g->units
+                                                             : units,
                                       .device_units = g->device_units,
                                       .memory_mib = g->memory_mib,
                                       .cores = g->whole ? 0 : g->cores});
@@ -201,7 +203,7 @@ static void add_by_annotation(const struct reader *r, enum sharing sharing, unsi
     set_unsure(r);
     if (gaps->pods++)
         return;
-    snprintf(gaps->pod, sizeof(gaps->pod), "%s/%s", r->ns, r->pod);
+    snprintf(gaps->pod, sizeof(gaps->pod), "%.253s/%.253s", r->ns, r->pod);
     gaps->pod_sharing = sharing;
 }
 
@@ -215,10 +217,10 @@ struct units {
 // HAMi leaves the ids of MIG devices as they are, but still chooses the device itself.
 static bool hami_chose(const struct reader *r)
 {
-    return r->object && (gs_json_get(r->object, "metadata", "annotations",
-                                     "hami.io/vgpu-devices-allocated", NULL) ||
-                         gs_json_get(r->object, "metadata", "annotations", "4pd.io/vgpu-ids-new",
-                                     NULL));
+    return r->object &&
+           (gs_json_get(r->object, "metadata", "annotations", "hami.io/vgpu-devices-allocated",
+                        NULL) ||
+            gs_json_get(r->object, "metadata", "annotations", "4pd.io/vgpu-ids-new", NULL));
 }
 
 static void add_devices(const struct reader *r, const Podresources__ContainerDevices *d,
@@ -436,7 +438,8 @@ static bool same_profile(const char *a, const char *b)
 static bool only_of_profile(const struct gpu_device *d, const struct gpu_instance *instance)
 {
     for (size_t i = 0; i < d->n_instances; i++)
-        if (&d->instances[i] != instance && same_profile(d->instances[i].profile, instance->profile))
+        if (&d->instances[i] != instance &&
+            same_profile(d->instances[i].profile, instance->profile))
             return false;
     return d->n_instances > 0;
 }

@@ -24,13 +24,13 @@ struct device_claim {
 
 struct device_holder {
     char *namespace_name, *pod;
-    char *container;       // "": several of the pod, by the same claim
-    bool shared;           // holds a part, not the whole device
-    unsigned replicas;     // parts or units that it holds; 1 for a whole device
-    unsigned device_units; // that the device has; 0: see device_replicas
-    uint64_t memory_mib;   // granted; 0: not said
-    unsigned cores;        // percent of the compute that it is limited to; 0: not limited
-    char replica[16];      // the mark of the first: "0" of GPU-…::0; "" for a whole device
+    char *container;            // "": several of the pod, by the same claim
+    bool shared;                // holds a part, not the whole device
+    unsigned replicas;          // parts or units that it holds; 1 for a whole device
+    unsigned device_units;      // that the device has; 0: see device_replicas
+    uint64_t memory_mib;        // granted; 0: not said
+    unsigned cores;             // percent of the compute that it is limited to; 0: not limited
+    char replica[16];           // the mark of the first: "0" of GPU-…::0; "" for a whole device
     struct device_claim *claim; // NULL: by a device plug-in
 };
 
@@ -64,11 +64,11 @@ size_t device_map_len(const struct device_map *m); // devices with a holder
 
 // What the map cannot say, and what would help.
 struct device_gaps {
-    char resource[128];      // looks like a GPU and does not count; "": none
-    bool wants_pods;         // annotations tell more
-    bool wants_slices;       // ResourceSlices tell more
-    unsigned pods;           // whose annotation was not to be had, or makes no sense
-    char pod[512];           // "namespace/name" of the first
+    char resource[128]; // looks like a GPU and does not count; "": none
+    bool wants_pods;    // annotations tell more
+    bool wants_slices;  // ResourceSlices tell more
+    unsigned pods;      // whose annotation was not to be had, or makes no sense
+    char pod[512];      // "namespace/name" of the first
     enum sharing pod_sharing;
     unsigned claims; // whose device could not be found
     char claim[512]; // "namespace/name (pool/device)" of the first

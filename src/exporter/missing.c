@@ -9,10 +9,9 @@
 const char *missing_name(enum missing_reason r)
 {
     static const char *const names[MISSING_COUNT] = {
-        "flag_not_set",          "socket_not_mounted",    "no_permission",
-        "no_answer",             "resource_name_unknown", "id_mismatch",
-        "processes_not_visible", "pod_names_unknown",     "annotation_missing",
-        "claim_unknown",         "api_no_permission",     "api_no_answer",
+        "flag_not_set",          "socket_not_mounted", "no_permission",         "no_answer",
+        "resource_name_unknown", "id_mismatch",        "processes_not_visible", "pod_names_unknown",
+        "annotation_missing",    "claim_unknown",      "api_no_permission",     "api_no_answer",
     };
     return names[r];
 }

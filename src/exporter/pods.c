@@ -79,8 +79,8 @@ static void keep_each(json_t *items, const char *const *names, size_t n)
 static void trim(json_t *pod)
 {
     static const char *const top[] = {"metadata", "spec", "status"};
-    static const char *const meta[] = {"name", "namespace", "uid", "resourceVersion", "labels",
-                                       "annotations"};
+    static const char *const meta[] = {"name",   "namespace",  "uid", "resourceVersion",
+                                       "labels", "annotations"};
     static const char *const spec[] = {"containers", "initContainers"};
     static const char *const status[] = {"phase", "containerStatuses"};
     static const char *const container[] = {"name", "containerID"};
@@ -205,7 +205,7 @@ static bool reserved(const char *name)
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (gs_streq(name, names[i]))
             return true;
-    return gs_starts(name, "DCGM_");
+    return gs_starts(name, "DCGM_") || gs_starts(name, "dra_");
 }
 
 struct label {

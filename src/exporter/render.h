@@ -66,7 +66,7 @@ struct render_self {
     uint64_t samples, failures;
     int64_t now_ns;                               // gs_mono_ns
     const struct attribution_status *attribution; // NULL: not asked for
-    unsigned missing; // bits of enum missing_reason
+    unsigned missing;                             // bits of enum missing_reason
 };
 void render_self(const struct render_self *self, struct gs_buf *out);
 

@@ -75,6 +75,17 @@ void render_add_entity_labels(const struct renderer *r, struct entity *e)
     }
 }
 
+static void add_claim(const struct device_claim *c, struct gs_buf *out)
+{
+    render_add_label(out, "dra_claim_name", c->name);
+    render_add_label(out, "dra_claim_namespace", c->namespace_name);
+    render_add_label(out, "dra_device_name", c->device);
+    render_add_label(out, "dra_driver_name", c->driver);
+    render_add_label_if(out, "dra_mig_device_uuid", c->mig_uuid);
+    render_add_label_if(out, "dra_mig_profile", c->mig_profile);
+    render_add_label(out, "dra_pool_name", c->pool);
+}
+
 void render_add_attributes(const struct render_names *names, const struct attributes *a,
                            struct gs_buf *out)
 {
@@ -85,7 +96,9 @@ void render_add_attributes(const struct render_names *names, const struct attrib
     if (known && pod.labels)
         gs_buf_add_str(out, pod.labels);
     if (h)
-        render_add_label(out, old ? "container_name" : "container", h->container);
+        render_add_label_if(out, old ? "container_name" : "container", h->container);
+    if (h && h->claim && names->dra)
+        add_claim(h->claim, out);
     if (a->xid_code) {
         render_add_label(out, "err_code", a->xid_code);
         render_add_label(out, "err_msg", a->xid_text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node's ResourceSlices of NVIDIA's DRA driver: which GPU or MIG device is meant by a pool and
-// the name of a device in it. Takes resource.k8s.io/v1, v1beta2 or v1beta1, what the API server has.
+// the name of a device in it. Takes resource.k8s.io/v1, v1beta2 or v1beta1, what the API server
+// has.
 #pragma once
 
 #include "exporter/device_map.h"

@@ -121,6 +121,222 @@ static void replica_counts(void **state)
     device_replicas_free(r);
 }
 
+// --- with the help of the API server ---
+
+struct api {
+    json_t *pod; // the only one
+    const char *pool, *device;
+    struct device_slice slice;
+};
+
+static const json_t *api_pod(void *arg, const char *ns, const char *name)
+{
+    (void)ns, (void)name;
+    return ((struct api *)arg)->pod;
+}
+
+static bool api_slice(void *arg, const char *pool, const char *device, struct device_slice *ret)
+{
+    const struct api *api = arg;
+    if (!api->device || strcmp(api->pool, pool) != 0 || strcmp(api->device, device) != 0)
+        return false;
+    *ret = api->slice;
+    return true;
+}
+
+static struct device_map *map_with(const struct pod_row *rows, size_t n, struct api *api)
+{
+    GS_AUTO_BUF struct gs_buf bytes = {0};
+    pack_list(rows, n, &bytes);
+    struct device_map *m = NULL;
+    const struct device_sources sources = {api_pod, api_slice, api};
+    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, &m));
+    return m;
+}
+
+#define U1 "GPU-11111111-2222-3333-4444-555555555555"
+#define U2 "GPU-22222222-2222-3333-4444-555555555555"
+
+static json_t *pod_with(const char *name, const char *value)
+{
+    return json_pack("{s:{s:{s:s}},s:{s:[{s:s}]}}", "metadata", "annotations", name, value, "spec",
+                     "containers", "name", "c");
+}
+
+// What the kubelet hands out counts units; the annotation says which GPU, and it is another one.
+static void annotations_choose_the_gpu(void **state)
+{
+    static const struct {
+        const char *resource, *ids, *annotation, *value;
+        unsigned replicas, cores;
+        uint64_t memory_mib;
+        bool exclusive;
+    } cases[] = {
+        {"aliyun.com/gpu-mem", U2 "-_-0 " U2 "-_-1", "ALIYUN_COM_GPU_MEM_IDX", "1", 2, 0, 0, false},
+        {"aliyun.com/gpu-mem", U2 "-_-0", "scheduler.framework.gpushare.allocation",
+         "{\"0\":{\"1\":6}}", 6, 0, 0, false},
+        {"nvidia.com/gpu", U2 "-3", "hami.io/vgpu-devices-allocated", U1 ",NVIDIA,3000,30:;", 1, 30,
+         3000, false},
+        {"nvidia.com/gpu", U2 "-3", "hami.io/vgpu-devices-allocated", U1 ",NVIDIA,16384,100:;", 1,
+         0, 16384, true},
+        {"nvidia.com/gpu", "MIG-x", "4pd.io/vgpu-ids-new", U1 ",NVIDIA,3000,0:;", 1, 0, 3000,
+         false},
+        {"volcano.sh/vgpu-number", U2 "-0", "volcano.sh/vgpu-ids-new", U1 ",NVIDIA,1126,0:;", 1, 0,
+         1126, false},
+        {"volcano.sh/gpu-memory", "1-0 1-1 1-2", "volcano.sh/gpu-index", "0", 3, 0, 0, false},
+        {"volcano.sh/gpu-number", "1-0", "volcano.sh/gpu-index", "0", 1, 0, 0, true},
+    };
+    struct gpu_device one = gpu(U1, 1), two = gpu(U2, 0);
+    two.index = 1;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        const struct pod_row row = {"ns", "p", "c", cases[i].resource, cases[i].ids};
+        struct api api = {.pod = pod_with(cases[i].annotation, cases[i].value)};
+        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+        const struct device_holders *h = device_map_find(m, &one, NULL);
+        if (!h || h->len != 1)
+            fail_msg("%s: no holder", cases[i].resource);
+        assert_int_equal(h->items[0].replicas, cases[i].replicas);
+        assert_int_equal(h->items[0].cores, cases[i].cores);
+        assert_int_equal(h->items[0].memory_mib, cases[i].memory_mib);
+        assert_int_equal(device_holders_exclusive(h) != NULL, cases[i].exclusive);
+        assert_null(device_map_find(m, &two, NULL));
+        assert_int_equal(device_map_gaps(m)->pods, 0);
+        json_decref(api.pod);
+    }
+}
+
+// Better nobody than the one whom the ids seem to name.
+static void without_the_annotation_nobody_has_it(void **state)
+{
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", U1 "-3"},
+                                   {"ns", "q", "c", "aliyun.com/gpu-mem", U1 "-_-3"},
+                                   {"ns", "r", "c", "volcano.sh/gpu-memory", "0-3"}};
+    struct api api = {0};
+    GS_CLEANUP(device_map_freep) struct device_map *m = map_with(rows, 3, &api);
+    struct gpu_device one = gpu(U1, 0);
+    assert_null(device_map_find(m, &one, NULL));
+    const struct device_gaps *gaps = device_map_gaps(m);
+    assert_int_equal(gaps->pods, 3);
+    assert_string_equal(gaps->pod, "ns/p");
+    assert_int_equal(gaps->pod_sharing, SHARING_HAMI);
+    assert_true(gaps->wants_pods);
+    assert_false(gaps->wants_slices);
+    assert_string_equal(gaps->resource, "");
+    assert_false(device_map_holds_nothing(m, "ns", "q"));
+    assert_true(device_map_holds_nothing(m, "ns", "z"));
+}
+
+static void ended_pods_hold_nothing(void **state)
+{
+    const struct pod_row row = {"ns", "p", "c", "nvidia.com/gpu", U1};
+    static const char *const phases[] = {"Running", "Succeeded", "Failed"};
+    struct gpu_device one = gpu(U1, 0);
+    for (size_t i = 0; i < 3; i++) {
+        struct api api = {.pod = json_pack("{s:{s:s}}", "status", "phase", phases[i])};
+        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+        assert_pod(m, &one, NULL, i == 0 ? "p" : NULL);
+        json_decref(api.pod);
+    }
+}
+
+// Two plug-ins on a node: one names the GPU by its UUID, the other by its number.
+static void names_of_one_gpu_come_together(void **state)
+{
+    const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", U1},
+                                   {"ns", "b", "c", "example.com/gpu", "nvidia0"}};
+    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 2, "example.com/gpu");
+    struct gpu_device one = gpu(U1, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(device_map_find(m, &one, NULL)->len, 2);
+    assert_pod(m, &one, NULL, NULL);
+}
+
+static void claims_name_devices(void **state)
+{
+    struct gpu_instance instances[] = {instance("MIG-a", 7), instance("MIG-b", 9)};
+    strcpy(instances[0].profile, "1g.10gb");
+    strcpy(instances[1].profile, "2g.20gb");
+    struct gpu_device one = gpu(U1, 3);
+    static const struct {
+        const char *device, *cdi;
+        struct device_slice slice; // of "known"
+        int instance;              // -1: the GPU; -2: nothing
+    } cases[] = {
+        {"known", NULL, {U1, "", ""}, -1},
+        {"known", NULL, {"MIG-b", U1, "2g.20gb"}, 1},
+        {"known", NULL, {"", U1, "1g.10gb"}, 0}, // a MIG device made for the claim
+        {"gpu-3", NULL, {0}, -1},                // without slices: by the driver's names
+        {"gpu-3-mig-1g.10gb-19-4", NULL, {0}, 0},
+        {"gpu-3-mig-2g20gb-14-0", NULL, {0}, 1},
+        {"gpu-3-mig-19-4-1", NULL, {0}, -2}, // an older form, which does not name the profile
+        {"gpu-9", NULL, {0}, -2},
+        {"whatever", "k8s.gpu.nvidia.com/device=" U1, {0}, -1},
+        {"whatever", "nvidia.com/gpu=MIG-a", {0}, 0},
+        {"whatever", "nvidia.com/gpu=0", {0}, -2},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        const struct pod_row row = {.ns = "ns",
+                                    .pod = "p",
+                                    .container = "c",
+                                    .claim = "cl",
+                                    .pool = "n1",
+                                    .device = cases[i].device,
+                                    .cdi = cases[i].cdi};
+        struct api api = {.pool = "n1", .slice = cases[i].slice};
+        api.device = cases[i].slice.uuid ? "known" : NULL;
+        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+        one.instances = instances;
+        one.n_instances = 2;
+        for (int k = -1; k < 2; k++)
+            assert_pod(m, &one, k < 0 ? NULL : &instances[k], k == cases[i].instance ? "p" : NULL);
+        assert_true(device_map_gaps(m)->wants_slices);
+    }
+}
+
+// The profile alone does not tell two of the same kind apart.
+static void claims_never_guess(void **state)
+{
+    struct gpu_instance instances[] = {instance("MIG-a", 7), instance("MIG-b", 9)};
+    strcpy(instances[0].profile, "1g.10gb");
+    strcpy(instances[1].profile, "1g.10gb");
+    struct gpu_device one = gpu(U1, 3);
+    one.instances = instances;
+    one.n_instances = 2;
+    const struct pod_row row = {.ns = "ns",
+                                .pod = "p",
+                                .container = "c",
+                                .claim = "cl",
+                                .pool = "n1",
+                                .device = "gpu-3-mig-1g.10gb-19-4"};
+    struct api api = {0};
+    GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+    assert_pod(m, &one, &instances[0], NULL);
+    assert_pod(m, &one, &instances[1], NULL);
+}
+
+static void a_claim_of_several(void **state)
+{
+    struct pod_row rows[] = {
+        {.ns = "ns", .pod = "p", .container = "c", .claim = "cl", .pool = "n", .device = "gpu-0"},
+        {.ns = "ns", .pod = "p", .container = "d", .claim = "cl", .pool = "n", .device = "gpu-0"}};
+    struct api api = {0};
+    struct gpu_device one = gpu(U1, 0);
+    // Containers of one pod: it is the pod's.
+    struct device_map *m = map_with(rows, 2, &api);
+    const struct device_holder *h = device_holders_exclusive(device_map_find(m, &one, NULL));
+    assert_non_null(h);
+    assert_string_equal(h->pod, "p");
+    assert_string_equal(h->container, "");
+    assert_string_equal(h->claim->name, "cl");
+    assert_string_equal(h->claim->device, "gpu-0");
+    device_map_free(m);
+    rows[1].pod = "q";
+    m = map_with(rows, 2, &api);
+    assert_int_equal(device_map_find(m, &one, NULL)->len, 2);
+    assert_pod(m, &one, NULL, NULL);
+    device_map_free(m);
+}
+
 static void hostile_bytes(void **state)
 {
     struct device_map *m = NULL;
@@ -148,6 +364,13 @@ int main(void)
         cmocka_unit_test(extra_resources),
         cmocka_unit_test(shared_gpus_have_no_exclusive_holder),
         cmocka_unit_test(replica_counts),
+        cmocka_unit_test(annotations_choose_the_gpu),
+        cmocka_unit_test(without_the_annotation_nobody_has_it),
+        cmocka_unit_test(ended_pods_hold_nothing),
+        cmocka_unit_test(names_of_one_gpu_come_together),
+        cmocka_unit_test(claims_name_devices),
+        cmocka_unit_test(claims_never_guess),
+        cmocka_unit_test(a_claim_of_several),
         cmocka_unit_test(hostile_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

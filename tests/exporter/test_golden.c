@@ -92,7 +92,7 @@ static void make_map(const struct golden *g, const struct gpu_snapshot *s, struc
             (struct pod_row){"default", n ? "pod-b" : "pod-a", "main", g->resource, ids[n].data};
     }
     pack_list(rows, n, &bytes);
-    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, ret));
+    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, ret));
     for (size_t i = 0; i < 2; i++)
         gs_buf_finish(&ids[i]);
 }

@@ -210,8 +210,9 @@ const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_BOOL,
      AT(dra),
      .group = "Kubernetes",
-     .help = "The labels dra_* of the claim by which a pod has its GPU. Claims are resolved without "
-             "it, too; the API server is asked for ResourceSlices when there are any."},
+     .help =
+         "The labels dra_* of the claim by which a pod has its GPU. Claims are resolved without "
+         "it, too; the API server is asked for ResourceSlices when there are any."},
     {.name = "host-proc",
      .env = "GPUSCALE_EXPORTER_HOST_PROC",
      .arg = "DIR",

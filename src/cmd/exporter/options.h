@@ -20,7 +20,7 @@ struct exporter_opts {
     bool kubernetes;
     const char *gpu_id_type;
     const char *socket;
-    const char *resource_names;
+    const char *resource_names, *host_proc;
     int64_t podresources_interval_ns;
     bool no_hostname;
     const char *hostname_label;

@@ -25,6 +25,8 @@ struct options {
     const char *gpuscale, *real, *prometheus, *promtool;
     double seconds;
     int64_t series, connections, serve;
+    const char *row;
+    bool alone;
 };
 
 struct side {
@@ -224,18 +226,8 @@ static struct result measure(const struct adapter_bed *b, const struct side *s,
     return r;
 }
 
-static void compare(const struct options *o, const struct adapter_bed *b, struct side *sides,
-                    const char *what, const char *const *paths, size_t n_paths, size_t items,
-                    int connections)
+static void print_ratios(const struct result *r)
 {
-    struct result r[N_SIDES];
-    printf("\n  %s, %d connection%s\n", what, connections, connections > 1 ? "s" : "");
-    printf("    %-28s %12s %12s %10s %10s\n", "", "a core, rps", "CPU, us", "p50, ms", "p99, ms");
-    for (int i = 0; i < N_SIDES; i++) {
-        r[i] = measure(b, &sides[i], paths, n_paths, items, connections, o->seconds);
-        printf("    %-28s %12.0f %12.1f %10.3f %10.3f\n", sides[i].name, r[i].a_core, r[i].cpu_us,
-               r[i].p50, r[i].p99);
-    }
     printf(
         "    ratios: %.1f in requests a core (unshared %.1f), %.1f in p99 (unshared %.1f); bar 10: "
         "%s, %s\n",
@@ -243,6 +235,24 @@ static void compare(const struct options *o, const struct adapter_bed *b, struct
         r[REAL].p99 / r[OURS].p99, r[REAL].p99 / r[UNSHARED].p99,
         bench_verdict(r[OURS].a_core >= 10 * r[REAL].a_core),
         bench_verdict(r[OURS].p99 * 10 <= r[REAL].p99));
+}
+
+static void compare(const struct options *o, const struct adapter_bed *b, struct side *sides,
+                    const char *what, const char *const *paths, size_t n_paths, size_t items,
+                    int connections)
+{
+    struct result r[N_SIDES];
+    if (o->row && !strstr(what, o->row))
+        return;
+    printf("\n  %s, %d connection%s\n", what, connections, connections > 1 ? "s" : "");
+    printf("    %-28s %12s %12s %10s %10s\n", "", "a core, rps", "CPU, us", "p50, ms", "p99, ms");
+    for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++) {
+        r[i] = measure(b, &sides[i], paths, n_paths, items, connections, o->seconds);
+        printf("    %-28s %12.0f %12.1f %10.3f %10.3f\n", sides[i].name, r[i].a_core, r[i].cpu_us,
+               r[i].p50, r[i].p99);
+    }
+    if (!o->alone)
+        print_ratios(r);
     if (items == 1)
         printf("    bars of single objects: 40,000 a core: %s; p99 1 ms: %s\n",
                bench_verdict(r[OURS].a_core >= 40000), bench_verdict(r[OURS].p99 < 1));
@@ -277,7 +287,7 @@ static void run_all(const struct options *o, const struct adapter_bed *b, struct
     compare(o, b, sides, "pods/*, a selector of 5,000 pods", many_list, 1, PODS, 1);
     compare(o, b, sides, "one pod, the same", list, 1, 1, 1);
     compare(o, b, sides, "one pod, 200 in turn", list, OBJECTS, 1, (int)o->connections);
-    for (int i = 0; i < N_SIDES; i++)
+    for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++)
         sides[i].end_mb = resident_mb(sides[i].pid);
     print_sizes(sides);
 }
@@ -296,7 +306,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
                                   : home ? home
                                          : "",
                                   cache ? "" : "/.cache");
-    if (access(real, X_OK) != 0) {
+    if (!o->alone && access(real, X_OK) != 0) {
         printf("skipped: there is no prometheus-adapter at %s (tests/differential/adapter.sh "
                "builds it)\n",
                real);
@@ -319,7 +329,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
                       .program = {o->gpuscale, "adapter"},
                       .extra = {"--value-max-age=0s"}},
     };
-    for (int i = 0; i < N_SIDES; i++)
+    for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++)
         start_side(&sides[i], &b, source, rules);
     run_all(o, &b, sides);
     *ret_exit = 0;
@@ -374,6 +384,12 @@ static const struct gs_opt rows[] = {
      .min = 1,
      .max = MAX_CONNECTIONS,
      .help = "Connections of the rows with several."},
+    {.name = "row",
+     .arg = "TEXT",
+     .type = GS_OPT_STRING,
+     AT(row),
+     .help = "Only rows whose title has this text."},
+    {.name = "alone", .type = GS_OPT_BOOL, AT(alone), .help = "Without prometheus-adapter."},
     {.name = "serve",
      .arg = "PODS",
      .def = "0",

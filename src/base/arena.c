@@ -83,7 +83,10 @@ void gs_arena_recycle(struct gs_arena *a)
 
 void gs_arena_finish(struct gs_arena *a)
 {
-    gs_arena_clear(a);
-    free(a->head);
-    a->head = NULL;
+    struct gs_arena_block *b;
+    while ((b = a->head)) {
+        a->head = b->next;
+        free(b);
+    }
+    a->used = 0;
 }

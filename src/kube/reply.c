@@ -3,7 +3,7 @@
 #include "kube/status.h"
 
 // kube-apiserver indents for people: when asked to, and for the usual interactive clients.
-static bool wants_pretty(const struct http_exchange *x)
+bool kube_wants_pretty(const struct http_exchange *x)
 {
     const char *pretty = http_query(x, "pretty");
     if (pretty)
@@ -15,7 +15,7 @@ static bool wants_pretty(const struct http_exchange *x)
 void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    if (wants_pretty(x))
+    if (kube_wants_pretty(x))
         gs_json_dump_pretty(body, &text);
     else
         gs_json_dump(body, &text);
@@ -28,13 +28,19 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body)
 {
     GS_AUTO_JSON json_t *value = NULL;
-    gs_error_free(wants_pretty(x) ? gs_json_parse(body, false, &value) : NULL);
+    gs_error_free(kube_wants_pretty(x) ? gs_json_parse(body, false, &value) : NULL);
     if (value) {
         kube_reply_json(x, code, value);
         return;
     }
     http_add_header(x, "Cache-Control", "no-cache, private");
     http_reply(x, code, "application/json", body);
+}
+
+void kube_reply_bytes(struct http_exchange *x, int code, struct http_bytes *body)
+{
+    http_add_header(x, "Cache-Control", "no-cache, private");
+    http_reply_bytes(x, code, "application/json", body);
 }
 
 void kube_reply_status(struct http_exchange *x, json_t *status)

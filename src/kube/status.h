@@ -12,6 +12,8 @@ void kube_reply_status(struct http_exchange *x, json_t *status); // steals; HTTP
 void kube_reply_json(struct http_exchange *x, int code, const json_t *body); // borrowed
 // A body that is written already, compact; indented where kube_reply_json does it.
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body);
+void kube_reply_bytes(struct http_exchange *x, int code, struct http_bytes *body); // never indented
+bool kube_wants_pretty(const struct http_exchange *x); // is it indented?
 void kube_reply_failure(struct http_exchange *x, int code, const char *reason, const char *fmt, ...)
     GS_PRINTF(4, 5);
 

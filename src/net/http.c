@@ -79,8 +79,13 @@ static const char *pairs_find(const struct http_pairs *p, const char *name)
 void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
                         const struct http_carrier_ops *ops)
 {
-    *x = (struct http_exchange){
-        .ops = ops, .loop = loop, .refs = 1, .method = "GET", .path = "/", .peer = ""};
+    *x = (struct http_exchange){.ops = ops,
+                                .loop = loop,
+                                .refs = 1,
+                                .method = "GET",
+                                .target = "/",
+                                .path = "/",
+                                .peer = ""};
 }
 
 void http_exchange_set_method(struct http_exchange *x, const char *method)
@@ -141,6 +146,7 @@ struct gs_error *http_exchange_set_target(struct http_exchange *x, struct gs_sli
     if (err)
         return gs_error_wrap(err, "query string");
     x->path = gs_arena_strndup(&x->arena, path.data, path.len);
+    x->target = gs_arena_strndup(&x->arena, target.data, target.len);
     return NULL;
 }
 
@@ -224,6 +230,11 @@ const char *http_path(const struct http_exchange *x)
     return x->path;
 }
 
+const char *http_target(const struct http_exchange *x)
+{
+    return x->target;
+}
+
 const char *http_query(const struct http_exchange *x, const char *name)
 {
     for (size_t i = 0; i < x->query.len; i++)
@@ -302,6 +313,49 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
         x->on_answer(x->answer_arg, status, content_type, body);
     if (!x->gone)
         x->ops->reply(x, status, content_type, body);
+    http_exchange_unref(x);
+}
+
+struct http_bytes {
+    unsigned refs;
+    struct gs_buf text;
+};
+
+struct http_bytes *http_bytes_new(struct gs_buf *text)
+{
+    struct http_bytes *b = gs_alloc(sizeof(*b));
+    b->refs = 1;
+    b->text = *text;
+    *text = (struct gs_buf){0};
+    return b;
+}
+
+struct http_bytes *http_bytes_ref(struct http_bytes *b)
+{
+    b->refs++;
+    return b;
+}
+
+void http_bytes_unref(struct http_bytes *b)
+{
+    if (!b || --b->refs > 0)
+        return;
+    gs_buf_finish(&b->text);
+    free(b);
+}
+
+struct gs_slice http_bytes_slice(const struct http_bytes *b)
+{
+    return gs_buf_slice(&b->text);
+}
+
+void http_reply_bytes(struct http_exchange *x, int status, const char *content_type,
+                      struct http_bytes *body)
+{
+    x->shared = body;
+    x->refs++; // the reply may be the last that is known of it
+    http_reply(x, status, content_type, http_bytes_slice(body));
+    x->shared = NULL;
     http_exchange_unref(x);
 }
 

@@ -38,7 +38,8 @@ typedef void (*http_handler)(void *ctx, struct http_exchange *x);
 
 // "GET". HEAD requests are given to handlers as GET; the carrier drops the body.
 const char *http_method(const struct http_exchange *x);
-const char *http_path(const struct http_exchange *x); // raw path without the query, "/a/b%2A"
+const char *http_path(const struct http_exchange *x);   // raw path without the query, "/a/b%2A"
+const char *http_target(const struct http_exchange *x); // path and query as they were sent
 // Percent-decoded ('+' is a blank) value of the first such query parameter; NULL when absent, ""
 // when without value.
 const char *http_query(const struct http_exchange *x, const char *name);
@@ -65,6 +66,14 @@ struct gs_error *http_decode_segment(struct gs_slice raw, char **ret);
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_reply(struct http_exchange *x, int status, const char *content_type,
                 struct gs_slice body);
+// A body that several replies share; counted.
+struct http_bytes;
+struct http_bytes *http_bytes_new(struct gs_buf *text); // takes the text
+struct http_bytes *http_bytes_ref(struct http_bytes *b);
+void http_bytes_unref(struct http_bytes *b); // NULL is fine
+struct gs_slice http_bytes_slice(const struct http_bytes *b);
+void http_reply_bytes(struct http_exchange *x, int status, const char *content_type,
+                      struct http_bytes *body);
 void http_reply_text(struct http_exchange *x, int status, const char *fmt, ...) GS_PRINTF(3, 4);
 
 // A chunked reply that goes on until http_stream_end() or the peer leaves. on_close is called once,

@@ -50,7 +50,7 @@ struct http_exchange {
     bool answered;
     bool gone;             // the carrier has let go of it
     struct gs_arena arena; // strings of the request and the reply headers
-    const char *method, *path, *peer;
+    const char *method, *target, *path, *peer;
     struct http_pairs query, headers, reply_headers;
     struct gs_buf body;
     struct http_identity identity;
@@ -61,6 +61,7 @@ struct http_exchange {
     void (*on_answer)(void *arg, int status, const char *content_type, struct gs_slice body);
     void *answer_arg;
     struct http_stream stream;
+    struct http_bytes *shared; // the reply's body, while the carrier is given the reply
 };
 
 void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,

@@ -51,10 +51,15 @@ static void prepare_response(struct server_request *r, struct MHD_Response *resp
     for (size_t i = 0; i < r->x.reply_headers.len; i++)
         MHD_add_response_header(response, r->x.reply_headers.items[i].name,
                                 r->x.reply_headers.items[i].value);
-    if (r->server->stopping)
+    if (r->server->stopping || r->server->draining)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     r->response = response;
     r->status = status;
+}
+
+static void drop_bytes(void *bytes)
+{
+    http_bytes_unref(bytes);
 }
 
 static void carrier_reply(struct http_exchange *x, int status, const char *content_type,
@@ -62,8 +67,13 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
 {
     struct server_request *r = request_of(x);
     void *data = body.len ? (void *)(uintptr_t)body.data : (void *)(uintptr_t) "";
-    prepare_response(r, MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY),
-                     status, content_type);
+    struct MHD_Response *response;
+    if (x->shared && body.len)
+        response = MHD_create_response_from_buffer_with_free_callback_cls(
+            body.len, data, drop_bytes, http_bytes_ref(x->shared));
+    else
+        response = MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY);
+    prepare_response(r, response, status, content_type);
     resume(r);
 }
 

@@ -337,14 +337,22 @@ static void abandon_all(struct http_server *s)
     }
 }
 
+void http_server_drain(struct http_server *s)
+{
+    if (!s || s->draining)
+        return;
+    s->draining = true;
+    int fd = MHD_quiesce_daemon(s->daemon);
+    if (fd >= 0)
+        close(fd);
+}
+
 void http_server_stop(struct http_server *s)
 {
     if (!s || s->stopping)
         return;
+    http_server_drain(s);
     s->stopping = true;
-    int fd = MHD_quiesce_daemon(s->daemon);
-    if (fd >= 0)
-        close(fd);
     abandon_all(s);
     if (TAILQ_EMPTY(&s->requests) && !s->running) {
         close_all(s);

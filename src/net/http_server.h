@@ -34,6 +34,8 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
 struct gs_error *http_server_set_certificate(struct http_server *s, const char *cert_pem,
                                              const char *key_pem);
 uint16_t http_server_port(const struct http_server *s);
+// Closes the listening socket; connections end with their next answer. To be followed by a stop.
+void http_server_drain(struct http_server *s);
 // Closes the listening socket, ends what handlers have not answered (503) and streams, both before
 // it returns, and gives replies that are on their way up to a second. The loop must run on until
 // the handles are closed. From then on the server is gone; NULL is fine.

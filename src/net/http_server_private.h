@@ -38,7 +38,7 @@ struct http_server {
     unsigned idle_timeout_s;
 
     struct server_requests requests; // all that MHD knows of
-    bool stopping, closed;
+    bool draining, stopping, closed;
     bool connection_closed; // in this run of MHD
     int running;            // depth of MHD_run
     int hangup_fd; // epoll for the sockets of suspended connections, which MHD does not watch

@@ -26,6 +26,9 @@ struct fixture {
     int map_status;
     const struct tls_pair *trust; // of clients; NULL: server_ca
     const char *token_file;       // of clients; NULL: none
+    const struct tls_pair *leaf;  // of clients, instead of a fresh one
+    int64_t ttl_ms;               // 0: 10 s
+    bool known;                   // the last request was, before it was checked
 };
 
 // --- the cluster ---
@@ -108,6 +111,7 @@ static void serve(void *arg, struct http_exchange *x)
     struct request *r = gs_alloc(sizeof(*r));
     r->x = x;
     assert_ok(api_path_read(http_path(x), &r->path));
+    f->known = auth_known(f->auth, x);
     auth_check(f->auth, x, &r->path, on_checked, r);
 }
 
@@ -125,13 +129,14 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
+    int64_t ttl_ms = f->ttl_ms ? f->ttl_ms : 10000;
     const struct auth_options o = {.authn = f->kube,
                                    .authz = f->kube,
                                    .always_allow_paths = open,
                                    .n_always_allow_paths = 2,
-                                   .token_ttl_ms = 10000,
-                                   .allowed_ttl_ms = 10000,
-                                   .denied_ttl_ms = 10000};
+                                   .token_ttl_ms = ttl_ms,
+                                   .allowed_ttl_ms = ttl_ms,
+                                   .denied_ttl_ms = ttl_ms};
     assert_ok(auth_new(&f->loop, &o, on_ready, f, &f->auth));
     while (!f->ready)
         uv_run(&f->loop, UV_RUN_ONCE);
@@ -185,13 +190,14 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
     static const char *const groups[] = {"people"};
     const struct tls_leaf want = {
         .common_name = cn, .organizations = groups, .n_organizations = 1, .days = 1};
-    if (ca)
+    if (ca && !f->leaf)
         assert_ok(tls_make_leaf(ca, &want, &leaf));
+    const struct tls_pair *pair = f->leaf && ca ? f->leaf : &leaf;
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->server));
     const struct http_client_config cfg = {.base_url = url,
                                            .ca_pem = (f->trust ? f->trust : &server_ca)->cert_pem,
-                                           .cert_pem = leaf.cert_pem,
-                                           .key_pem = leaf.key_pem,
+                                           .cert_pem = pair->cert_pem,
+                                           .key_pem = pair->key_pem,
                                            .bearer_token = f->token_file ? "stale" : NULL,
                                            .bearer_token_file = f->token_file};
     struct http_client *c = NULL;
@@ -335,6 +341,74 @@ static void test_serving_certificate(void **state)
     stop(&f);
 }
 
+// What was allowed is known until any part of the decision would be another, and nothing else is.
+static void test_known_requests(void **state)
+{
+    struct fixture f = {0};
+    struct tls_pair leaf = {0};
+    const struct tls_leaf want = {.common_name = "front-proxy", .days = 1};
+    const struct http_header user[] = {{"X-Remote-User", "through-proxy"}, {0}};
+    const struct http_header other[] = {{"X-Remote-User", "mallory"}, {0}};
+    const struct http_header grouped[] = {
+        {"X-Remote-User", "through-proxy"}, {"X-Remote-Group", "g1"}, {0}};
+    const struct http_header good[] = {{"Authorization", "Bearer good"}, {0}};
+    const struct http_header bad[] = {{"Authorization", "Bearer bad"}, {0}};
+    const struct http_header unrelated[] = {
+        {"X-Remote-User", "through-proxy"}, {"Traceparent", "00-1-2-03"}, {0}};
+    const struct {
+        const struct tls_pair *ca;
+        const struct http_header *headers;
+        const char *path;
+        int status;
+        bool known;
+    } steps[] = {
+        {&proxy_ca, user, METRIC, 200, false},
+        {&proxy_ca, user, METRIC, 200, true},
+        {&proxy_ca, unrelated, METRIC, 200, true},
+        {&proxy_ca, user, METRIC "?labelSelector=a", 200, true},
+        {&proxy_ca, user, METRIC "?watch=1", 200, false},
+        {&proxy_ca, user, METRIC "x", 200, false},
+        {&proxy_ca, other, METRIC, 403, false},
+        {&proxy_ca, other, METRIC, 403, false},
+        {&proxy_ca, grouped, METRIC, 200, false},
+        {&proxy_ca, NULL, METRIC, 401, false},
+        {NULL, user, METRIC, 403, false},
+        {NULL, user, METRIC, 403, false},
+        {NULL, good, METRIC, 200, false},
+        {NULL, good, METRIC, 200, true},
+        {NULL, bad, METRIC, 401, false},
+        {NULL, bad, METRIC, 401, false},
+        {NULL, NULL, METRIC, 403, false},
+    };
+    start(&f);
+    assert_ok(tls_make_leaf(&proxy_ca, &want, &leaf));
+    f.leaf = &leaf;
+    for (size_t i = 0; i < GS_ARRAY_LEN(steps); i++) {
+        int status = ask(&f, steps[i].ca, NULL, steps[i].path, steps[i].headers, NULL);
+        if (status != steps[i].status || f.known != steps[i].known)
+            fail_msg("step %zu: status %d, known %d", i, status, f.known);
+    }
+    // The same bytes of another CA are another certificate.
+    f.leaf = NULL;
+    assert_int_equal(ask(&f, &foreign_ca, "front-proxy", METRIC, user, NULL), 401);
+    assert_false(f.known);
+    tls_pair_finish(&leaf);
+    stop(&f);
+}
+
+static void test_known_requests_end(void **state)
+{
+    struct fixture f = {.ttl_ms = 100};
+    const struct http_header good[] = {{"Authorization", "Bearer good"}, {0}};
+    start(&f);
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 200);
+    usleep(150000);
+    f.access_status = 403;
+    assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 500);
+    assert_false(f.known);
+    stop(&f);
+}
+
 static int make_cas(void **state)
 {
     assert_ok(tls_make_ca("server", 1, &server_ca));
@@ -359,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_front_proxy),         cmocka_unit_test(test_certificates_and_tokens),
         cmocka_unit_test(test_open_paths),          cmocka_unit_test(test_token_file),
         cmocka_unit_test(test_serving_certificate), cmocka_unit_test(test_no_config_map),
+        cmocka_unit_test(test_known_requests),      cmocka_unit_test(test_known_requests_end),
     };
     return cmocka_run_group_tests(tests, make_cas, drop_cas);
 }

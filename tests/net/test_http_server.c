@@ -810,6 +810,42 @@ static void test_stop_while_busy(void **state)
     teardown(f);
 }
 
+// What is under way is answered, each connection ends with its next answer, nobody new comes in.
+static void test_drain(void **state)
+{
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    struct gs_buf held = {0}, idle = {0};
+    int fd = raw_connect(f), quiet = raw_connect(f);
+    raw_send(quiet, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(raw_expect(f, quiet, "GET /a", &idle));
+    raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = 0; i < 1000 && !f->held; i++)
+        run_ms(f, 5);
+    http_server_drain(f->server);
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(http_server_port(f->server)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(late, (struct sockaddr *)&in, sizeof(in)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    gs_buf_clear(&idle);
+    raw_send(quiet, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(raw_expect(f, quiet, NULL, &idle));
+    assert_non_null(strstr(idle.data, "200 OK"));
+    assert_non_null(strstr(idle.data, "Connection: close"));
+    assert_non_null(f->held); // not cut
+    http_reply_text(GS_TAKE(f->held), 200, "released");
+    assert_true(raw_expect(f, fd, NULL, &held));
+    assert_non_null(strstr(held.data, "Connection: close"));
+    assert_non_null(strstr(held.data, "released"));
+    gs_buf_finish(&held);
+    gs_buf_finish(&idle);
+    close(fd);
+    close(quiet);
+    close(late);
+    teardown(f);
+}
+
 static void test_stop_from_a_handler(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
@@ -876,6 +912,7 @@ int main(void)
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_stop_while_busy),
         cmocka_unit_test(test_stop_from_a_handler),
+        cmocka_unit_test(test_drain),
         cmocka_unit_test(test_one_handler_answers_another),
         cmocka_unit_test(test_answer_after_peer_left),
     };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "adapter/api/api.h"
+#include "adapter/api/ready.h"
 
 #include <sys/queue.h>
 
@@ -19,6 +20,7 @@ struct api {
     struct api_world w;
     struct api_calls calls;
     struct api_counts counts;
+    struct ready *ready;
     char *id_seed; // random
     uint64_t id_count;
     bool stopping;

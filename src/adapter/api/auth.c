@@ -24,6 +24,7 @@ struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
     a->loop = loop;
     a->o = *o;
     a->verdicts = gs_hmap_new(auth_verdict_free);
+    a->known = gs_hmap_new(free);
     a->on_ready = on_ready;
     a->ready_arg = arg;
     struct gs_error *err = front_proxy_take_flags(a);
@@ -73,6 +74,8 @@ void auth_free(struct auth *a)
     ca_set_free(a->client_ca);
     front_proxy_finish(&a->proxy);
     gs_hmap_free(a->verdicts);
+    gs_hmap_free(a->known);
+    gs_buf_finish(&a->key);
     free(a);
 }
 
@@ -87,6 +90,7 @@ static void op_free(struct auth_op *op)
                      op->resource, op->name,  op->subresource, op->path};
     for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
         free(texts[i]);
+    free(op->known_key);
     free(op);
 }
 
@@ -97,6 +101,8 @@ void auth_finish(struct auth_op *op, bool allowed, const char *reason)
                                           op->name,        op->subresource, op->path};
     const struct auth_decision d = {allowed, &op->user, &asked, reason};
     op->done = true;
+    if (allowed)
+        auth_known_keep(op);
     op->cb(op->arg, &d);
     if (!op->inside)
         op_free(op);
@@ -147,6 +153,7 @@ struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct
     op->cb = cb;
     op->arg = arg;
     op->inside = true;
+    auth_known_begin(op);
     auth_identify(op);
     op->inside = false;
     if (!op->done)

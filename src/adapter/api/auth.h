@@ -59,6 +59,9 @@ typedef void (*auth_fn)(void *arg, const struct auth_decision *d);
 struct auth_op;
 struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct api_path *path,
                            auth_fn cb, void *arg);
+// Whether such a request was allowed a moment ago, and asking again would give the same answer. For
+// what is answered without more ado; false says nothing.
+bool auth_known(struct auth *a, const struct http_exchange *x);
 void auth_cancel(struct auth_op *op); // NULL is fine
 
 struct auth_stats {

@@ -22,6 +22,9 @@ struct front_proxy {
 
 struct auth {
     struct gs_hmap *verdicts; // of chains of certificates
+    uint64_t n_verdicts;      // made so far
+    struct gs_hmap *known;    // allowed requests, by all that the decision hangs on
+    struct gs_buf key;        // scratch
     uv_loop_t *loop;
     struct auth_options o;
     struct front_proxy proxy;
@@ -46,6 +49,17 @@ struct auth_op {
     auth_fn cb;
     void *arg;
     bool inside, done;
+    int64_t until_ns; // the decision holds so long; shortened by each part of it
+    char *known_key;
+    size_t known_len;
+};
+
+// What is known of a chain of certificates.
+struct auth_verdict {
+    uint64_t number; // never used again
+    char *name, **groups;
+    bool by_proxy_ca, by_client_ca; // verified by
+    int64_t until_ns;               // certificates end
 };
 
 // The end of a check; reason: what the cluster said of it, may be NULL.
@@ -61,6 +75,15 @@ void front_proxy_finish(struct front_proxy *p);
 
 void auth_identify(struct auth_op *op);
 void auth_verdict_free(void *verdict);
+
+const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exchange *x);
+bool auth_is_identity_header(const struct auth *a, const char *name);
+
+// --- known.c: requests that were allowed a moment ago ---
+
+void auth_known_begin(struct auth_op *op); // the key, while the exchange shows its certificates
+void auth_known_keep(struct auth_op *op);  // it was allowed
+void auth_known_forget(struct auth *a);
 
 // --- permit.c: may they; and the refusals ---
 

@@ -252,8 +252,15 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
         write_external(c, a->result, &out);
     else
         any = write_custom(c, a, &out);
-    if (any) {
+    if (any && kube_wants_pretty(c->x)) {
         kube_reply_compact(c->x, 200, gs_buf_slice(&out));
+        return;
+    }
+    if (any) {
+        struct http_bytes *body = http_bytes_new(&out);
+        ready_put(c->a->ready, c->x, body, a->until_ns);
+        kube_reply_bytes(c->x, 200, body);
+        http_bytes_unref(body);
         return;
     }
     struct provider_answer none = {.outcome = PROVIDER_NO_SAMPLE,

@@ -62,6 +62,7 @@ static struct ca_set *read_ca(const json_t *map, const char *key)
 static void take_map(struct auth *a, const json_t *map)
 {
     gs_hmap_clear(a->verdicts);
+    auth_known_forget(a);
     if (!a->own_client_ca) {
         ca_set_free(a->client_ca);
         a->client_ca = map ? read_ca(map, "client-ca-file") : NULL;

@@ -10,13 +10,7 @@
 
 enum { MAX_GROUPS = 1000, MAX_VERDICTS = 1024 };
 #define VERDICT_NS (60 * GS_NS_PER_SEC)
-
-// What is known of a chain of certificates.
-struct verdict {
-    char *name, **groups;
-    bool by_proxy_ca, by_client_ca; // verified by
-    int64_t until_ns;               // certificates end
-};
+#define UID_HEADER "X-Remote-Uid"
 
 static void add_group(struct auth_user *u, const char *group)
 {
@@ -62,15 +56,16 @@ static void add_extra(struct auth_user *u, const char *raw_key, const char *valu
 
 void auth_verdict_free(void *value)
 {
-    struct verdict *v = value;
+    struct auth_verdict *v = value;
     free(v->name);
     ca_groups_free(v->groups);
     free(v);
 }
 
-static struct verdict *judge(const struct auth *a, const struct gs_slice *chain, size_t n)
+static struct auth_verdict *judge(struct auth *a, const struct gs_slice *chain, size_t n)
 {
-    struct verdict *v = gs_alloc(sizeof(*v));
+    struct auth_verdict *v = gs_alloc(sizeof(*v));
+    v->number = ++a->n_verdicts;
     v->until_ns = gs_mono_ns() + VERDICT_NS;
     if (!ca_read_subject(chain[0], &v->name, &v->groups))
         return v;
@@ -80,27 +75,44 @@ static struct verdict *judge(const struct auth *a, const struct gs_slice *chain,
 }
 
 // Verifying takes longer than all the rest, and a connection shows the same certificates with each
-// request. The key is all their bytes.
-static const struct verdict *verdict_of(struct auth *a, const struct gs_slice *chain, size_t n)
+// request. The key is all their bytes. NULL: it showed none.
+const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exchange *x)
 {
-    GS_AUTO_BUF struct gs_buf key = {0};
+    size_t n = 0;
+    const struct gs_slice *chain = http_peer_chain(x, &n);
+    if (!n)
+        return NULL;
+    struct gs_buf *key = &a->key;
+    gs_buf_clear(key);
     for (size_t i = 0; i < n; i++) {
-        gs_buf_add_u64(&key, chain[i].len);
-        gs_buf_add_char(&key, ':');
-        gs_buf_add_slice(&key, chain[i]);
+        gs_buf_add_u64(key, chain[i].len);
+        gs_buf_add_char(key, ':');
+        gs_buf_add_slice(key, chain[i]);
     }
-    struct verdict *v = gs_hmap_get(a->verdicts, gs_buf_slice(&key));
+    struct auth_verdict *v = gs_hmap_get(a->verdicts, gs_buf_slice(key));
     if (v && v->until_ns > gs_mono_ns())
         return v;
     if (gs_hmap_len(a->verdicts) >= MAX_VERDICTS)
         gs_hmap_clear(a->verdicts);
     v = judge(a, chain, n);
-    gs_hmap_put(a->verdicts, gs_buf_slice(&key), v);
+    gs_hmap_put(a->verdicts, gs_buf_slice(key), v);
     return v;
 }
 
+bool auth_is_identity_header(const struct auth *a, const char *name)
+{
+    const struct front_proxy *p = &a->proxy;
+    if (is_one_of(&p->user_headers, name) || is_one_of(&p->group_headers, name) ||
+        strcasecmp(name, UID_HEADER) == 0)
+        return true;
+    for (size_t k = 0; k < p->extra_prefixes.n; k++)
+        if (strncasecmp(name, p->extra_prefixes.items[k], strlen(p->extra_prefixes.items[k])) == 0)
+            return true;
+    return false;
+}
+
 // The front proxy speaks for somebody.
-static bool by_front_proxy(struct auth_op *op, const struct verdict *v)
+static bool by_front_proxy(struct auth_op *op, const struct auth_verdict *v)
 {
     const struct front_proxy *p = &op->a->proxy;
     if (!v->by_proxy_ca)
@@ -116,7 +128,7 @@ static bool by_front_proxy(struct auth_op *op, const struct verdict *v)
     for (size_t i = 0; (value = http_header_nth(op->x, i, &name)); i++) {
         if (is_one_of(&p->group_headers, name))
             add_group(&op->user, value);
-        if (strcasecmp(name, "X-Remote-Uid") == 0 && !op->user.uid)
+        if (strcasecmp(name, UID_HEADER) == 0 && !op->user.uid)
             op->user.uid = gs_strdup(value);
         for (size_t k = 0; k < p->extra_prefixes.n; k++) {
             size_t len = strlen(p->extra_prefixes.items[k]);
@@ -127,7 +139,7 @@ static bool by_front_proxy(struct auth_op *op, const struct verdict *v)
     return true;
 }
 
-static bool by_certificate(struct auth_op *op, const struct verdict *v)
+static bool by_certificate(struct auth_op *op, const struct auth_verdict *v)
 {
     if (!v->by_client_ca)
         return false;
@@ -143,9 +155,11 @@ static void authenticated(struct auth_op *op)
     auth_permit(op);
 }
 
-static void on_token(void *arg, const json_t *status, struct gs_error *err)
+static void on_token(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err)
 {
     struct auth_op *op = arg;
+    if (until_ns < op->until_ns)
+        op->until_ns = until_ns;
     size_t i;
     json_t *g;
     op->review = NULL;
@@ -181,8 +195,6 @@ static void anonymous(struct auth_op *op)
 
 void auth_identify(struct auth_op *op)
 {
-    size_t n = 0;
-    const struct gs_slice *chain = http_peer_chain(op->x, &n);
     const struct http_identity *carrier = http_identity(op->x);
     if (carrier->user) { // the in-process loopback: who it is was found out before
         op->user.name = gs_strdup(carrier->user);
@@ -191,7 +203,9 @@ void auth_identify(struct auth_op *op)
         authenticated(op);
         return;
     }
-    const struct verdict *v = n ? verdict_of(op->a, chain, n) : NULL;
+    const struct auth_verdict *v = auth_verdict_of(op->a, op->x);
+    if (v && v->until_ns < op->until_ns)
+        op->until_ns = v->until_ns;
     if (v && (by_front_proxy(op, v) || by_certificate(op, v))) {
         authenticated(op);
         return;
@@ -207,7 +221,7 @@ void auth_identify(struct auth_op *op)
         return;
     }
     // A certificate of a CA that nobody knows is an error, not nobody.
-    if (n && (op->a->proxy.ca || op->a->client_ca))
+    if (v && (op->a->proxy.ca || op->a->client_ca))
         auth_refuse_401(op);
     else
         anonymous(op);

@@ -110,9 +110,11 @@ static json_t *access_spec(const struct auth_op *op)
     return spec;
 }
 
-static void on_access(void *arg, const json_t *status, struct gs_error *err)
+static void on_access(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err)
 {
     struct auth_op *op = arg;
+    if (until_ns < op->until_ns)
+        op->until_ns = until_ns;
     op->review = NULL;
     if (err) {
         op->a->stats.access_review_failures++;

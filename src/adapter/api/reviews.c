@@ -82,12 +82,18 @@ void reviews_free(struct reviews *r)
     free(r);
 }
 
+static bool is_kept(const struct entry *e)
+{
+    return strlen(e->key) <= MAX_KEY;
+}
+
 static void tell(struct entry *e, const struct gs_error *err)
 {
     struct reviews_op *op;
+    int64_t until_ns = is_kept(e) ? e->until_ns : 0;
     while ((op = TAILQ_FIRST(&e->ops))) {
         TAILQ_REMOVE(&e->ops, op, peers);
-        op->cb(op->arg, e->status,
+        op->cb(op->arg, e->status, until_ns,
                err ? gs_error_new(gs_error_code(err), "%s", gs_error_message(err)) : NULL);
         free(op);
     }
@@ -125,7 +131,7 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
     int64_t ttl = r->o.is_good(answer) ? r->o.good_ttl_ms : r->o.bad_ttl_ms;
     e->until_ns = gs_mono_ns() + ttl * GS_NS_PER_MS;
     tell(e, NULL);
-    if (ttl <= 0 || strlen(e->key) > MAX_KEY)
+    if (ttl <= 0 || !is_kept(e))
         entry_free(e);
 }
 
@@ -159,7 +165,7 @@ struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, v
         r->stats.cached++;
         json_decref(spec);
         json_t *status = json_incref(e->status);
-        cb(arg, status, NULL);
+        cb(arg, status, e->until_ns, NULL);
         json_decref(status);
         return NULL;
     }

@@ -17,8 +17,9 @@ struct reviews_options {
 struct reviews *reviews_new(uv_loop_t *loop, const struct reviews_options *o);
 void reviews_free(struct reviews *r);
 
-// status: the answer's, borrowed; NULL with an error (owned by the callee).
-typedef void (*reviews_fn)(void *arg, const json_t *status, struct gs_error *err);
+// status: the answer's, borrowed; NULL with an error (owned by the callee). until_ns: so long it
+// would be given again (gs_mono_ns()); 0: it is not kept.
+typedef void (*reviews_fn)(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err);
 struct reviews_op;
 // Steals spec. cb may be called from inside, and then NULL is returned.
 struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, void *arg);

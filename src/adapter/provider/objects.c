@@ -193,6 +193,8 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     if (!err)
         err = a->status == 200 ? read_list(a->body, &l->names) : refusal(a);
     l->done_ns = gs_mono_ns();
+    if (!err && o->max_age_ns)
+        l->names->until_ns = l->done_ns + o->max_age_ns;
     if (err || o->max_age_ns == 0) // not for those who ask later
         gs_hmap_remove_str(o->by_path, l->path);
     while ((op = TAILQ_FIRST(&l->ops))) {

@@ -14,6 +14,7 @@ struct object_names {
     unsigned refs; // private
     char **items;
     size_t n;
+    int64_t until_ns; // gs_mono_ns() up to which others that ask are given it; 0: nobody is
 };
 struct object_names *object_names_ref(struct object_names *n);
 void object_names_unref(struct object_names *n);

@@ -47,6 +47,7 @@ struct provider_call {
     struct gs_buf query, label, trace, cause;
     struct kube_request *kube_rq;
     struct source_op *op;
+    int64_t until_ns; // of the source's answer
 };
 
 // --- ends ---
@@ -77,6 +78,9 @@ static void end(struct provider_call *c, struct provider_answer *a)
     a->resource = c->resource;
     a->cause = c->cause.data ? c->cause.data : "";
     a->trace = c->trace.data ? c->trace.data : "";
+    a->until_ns = c->until_ns;
+    if (c->listed && c->listed->until_ns < a->until_ns)
+        a->until_ns = c->listed->until_ns;
     c->done = true;
     c->cb(c->arg, a);
     if (!c->inside)
@@ -208,6 +212,7 @@ static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
         gs_error_free(err);
         return;
     }
+    c->until_ns = r->until_ns;
     bool wanted = r->type == SOURCE_VECTOR || (c->rq.external && r->type == SOURCE_SCALAR);
     if (!wanted)
         fail(c, PROVIDER_SOURCE_FAILED, "the query of the rule at %s gives no instant vector: %s",

@@ -45,7 +45,8 @@ struct provider_answer {
     size_t n;
     int64_t window_ms;                  // of the answer; 0: not known
     const struct source_result *result; // external: its samples
-    const char *trace;                  // with `trace`: what was done, line by line
+    int64_t until_ns;  // gs_mono_ns() up to which it would be the same; 0: not known
+    const char *trace; // with `trace`: what was done, line by line
 };
 
 struct provider_request {

@@ -173,6 +173,8 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     note(s, f, err);
     f->done_ns = gs_mono_ns();
     bool stays = !err && f->key && s->max_age_ns > 0;
+    if (stays)
+        f->result->until_ns = f->done_ns + s->max_age_ns;
     if (!stays) {
         TAILQ_REMOVE(&s->fetches, f, all);
         if (f->key)

@@ -33,6 +33,7 @@ struct source_result {
     enum source_type type;
     const struct source_sample *samples; // of vectors and scalars
     size_t n;
+    int64_t until_ns; // gs_mono_ns() up to which others that ask are given it; 0: nobody is
 };
 struct source_result *source_result_ref(struct source_result *r);
 void source_result_unref(struct source_result *r);

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-enum { POLL_MS = 5000, DRAIN_STEP_MS = 20, DRAIN_MS = 5000 };
+enum { POLL_MS = 5000, DRAIN_STEP_MS = 5, DRAIN_MS = 25000 };
 
 // --- what is told ---
 
@@ -74,6 +74,7 @@ static void on_signal(uv_signal_t *s, int number)
         return;
     }
     api_stopping(r->api);
+    http_server_drain(r->server);
     uv_timer_start(&r->poll, on_drain, 0, DRAIN_STEP_MS);
 }
 

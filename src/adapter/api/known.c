@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that were allowed a moment ago. Autoscalers ask for the same again and again: while the
+// verdict on the certificate, the TokenReview and the SubjectAccessReview would all be answered
+// from what is kept of them, the decision is one look-up.
+#include "adapter/api/auth_private.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdint.h>
+#include <strings.h>
+
+enum { MAX_KNOWN = 4096 };
+
+static void add_text(struct gs_buf *key, const char *text)
+{
+    gs_buf_add(key, text, strlen(text) + 1);
+}
+
+// All that the decision hangs on; empty: it cannot be kept. Bytes that a peer chooses are ended by
+// a NUL, which none of them has.
+static struct gs_slice make_key(struct auth *a, const struct http_exchange *x)
+{
+    const char *name, *value, *watch = http_query(x, "watch");
+    struct gs_buf *key = &a->key;
+    const struct auth_verdict *v = auth_verdict_of(a, x);
+    gs_buf_clear(key);
+    if (http_identity(x)->user)
+        return gs_buf_slice(key);
+    gs_buf_add_u64(key, v ? v->number : 0);
+    add_text(key, " ");
+    add_text(key, http_method(x));
+    add_text(key, http_path(x));
+    add_text(key, watch ? watch : "");
+    for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
+        if (strcasecmp(name, "Authorization") == 0 || auth_is_identity_header(a, name)) {
+            add_text(key, name);
+            add_text(key, value);
+        }
+    return gs_buf_slice(key);
+}
+
+void auth_known_begin(struct auth_op *op)
+{
+    struct gs_slice key = make_key(op->a, op->x);
+    op->until_ns = INT64_MAX;
+    op->known_len = key.len;
+    op->known_key = key.len ? gs_slice_dup(key) : NULL;
+}
+
+void auth_known_keep(struct auth_op *op)
+{
+    struct auth *a = op->a;
+    if (!op->known_key || op->until_ns <= gs_mono_ns())
+        return;
+    if (gs_hmap_len(a->known) >= MAX_KNOWN)
+        gs_hmap_clear(a->known);
+    int64_t *until_ns = gs_alloc(sizeof(*until_ns));
+    *until_ns = op->until_ns;
+    gs_hmap_put(a->known, gs_slice_make(op->known_key, op->known_len), until_ns);
+}
+
+void auth_known_forget(struct auth *a)
+{
+    gs_hmap_clear(a->known);
+}
+
+bool auth_known(struct auth *a, const struct http_exchange *x)
+{
+    struct gs_slice key = make_key(a, x);
+    const int64_t *until_ns = key.len ? gs_hmap_get(a->known, key) : NULL;
+    return until_ns && *until_ns > gs_mono_ns();
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/api/ready.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+
+#include <sys/queue.h>
+
+enum { MAX_BODIES = 4096 };
+#define MAX_BYTES ((size_t)32 * 1024 * 1024)
+
+struct body {
+    TAILQ_ENTRY(body) all;
+    struct gs_slice key; // copied behind the struct
+    struct http_bytes *bytes;
+    int64_t until_ns;
+};
+TAILQ_HEAD(bodies, body);
+
+struct ready {
+    struct gs_hmap *by_key;
+    struct bodies all; // the oldest first
+    size_t bytes;
+    struct gs_buf key; // scratch
+};
+
+struct ready *ready_new(void)
+{
+    struct ready *r = gs_alloc(sizeof(*r));
+    r->by_key = gs_hmap_new(NULL);
+    TAILQ_INIT(&r->all);
+    return r;
+}
+
+static size_t size_of(const struct body *b)
+{
+    return sizeof(*b) + b->key.len + http_bytes_slice(b->bytes).len;
+}
+
+static void drop(struct ready *r, struct body *b)
+{
+    TAILQ_REMOVE(&r->all, b, all);
+    if (gs_hmap_get(r->by_key, b->key) == b)
+        gs_hmap_remove(r->by_key, b->key);
+    r->bytes -= size_of(b);
+    http_bytes_unref(b->bytes);
+    free(b);
+}
+
+void ready_clear(struct ready *r)
+{
+    struct body *b;
+    while ((b = TAILQ_FIRST(&r->all)))
+        drop(r, b);
+}
+
+void ready_free(struct ready *r)
+{
+    if (!r)
+        return;
+    ready_clear(r);
+    gs_hmap_free(r->by_key);
+    gs_buf_finish(&r->key);
+    free(r);
+}
+
+// What is asked and in which form.
+static struct gs_slice key_of(struct ready *r, const struct http_exchange *x)
+{
+    const char *accept = http_header(x, "Accept");
+    gs_buf_clear(&r->key);
+    gs_buf_add_str(&r->key, http_target(x));
+    gs_buf_add_char(&r->key, ' ');
+    gs_buf_add_str(&r->key, accept ? accept : "");
+    return gs_buf_slice(&r->key);
+}
+
+static void drop_old(struct ready *r)
+{
+    struct body *b;
+    while ((b = TAILQ_FIRST(&r->all)) &&
+           (b->until_ns <= gs_mono_ns() || gs_hmap_len(r->by_key) > MAX_BODIES ||
+            r->bytes > MAX_BYTES))
+        drop(r, b);
+}
+
+struct http_bytes *ready_find(struct ready *r, const struct http_exchange *x)
+{
+    drop_old(r);
+    struct body *b = gs_hmap_len(r->by_key) ? gs_hmap_get(r->by_key, key_of(r, x)) : NULL;
+    return b && b->until_ns > gs_mono_ns() ? b->bytes : NULL;
+}
+
+void ready_put(struct ready *r, const struct http_exchange *x, struct http_bytes *body,
+               int64_t until_ns)
+{
+    if (until_ns <= gs_mono_ns() || http_bytes_slice(body).len > MAX_BYTES / 4)
+        return;
+    struct gs_slice key = key_of(r, x);
+    struct body *b = gs_hmap_get(r->by_key, key);
+    if (b)
+        drop(r, b);
+    b = gs_alloc(sizeof(*b) + key.len);
+    memcpy(b + 1, key.data, key.len);
+    b->key = gs_slice_make((const char *)(b + 1), key.len);
+    b->bytes = http_bytes_ref(body);
+    b->until_ns = until_ns;
+    gs_hmap_put(r->by_key, b->key, b);
+    TAILQ_INSERT_TAIL(&r->all, b, all);
+    r->bytes += size_of(b);
+    drop_old(r);
+}

@@ -3,6 +3,7 @@
 #include "micro.h"
 
 #include "base/clock.h"
+#include "base/slice.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 struct options {
     double seconds;
     bool serve;
+    const char *only;
 };
 
 static double thread_cpu_s(void)
@@ -63,9 +65,13 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         micro_adapter_serve();
     bench_begin();
     printf("Throughput (medians; CPU time of one thread, where not said otherwise)\n");
-    micro_text(o->seconds);
-    micro_hpa(o->seconds);
-    micro_adapter(o->seconds, "/proc/self/exe");
+    bool all = !*o->only;
+    if (all || gs_streq(o->only, "text"))
+        micro_text(o->seconds);
+    if (all || gs_streq(o->only, "autoscaler"))
+        micro_hpa(o->seconds);
+    if (all || gs_streq(o->only, "adapter"))
+        micro_adapter(o->seconds, "/proc/self/exe");
     return NULL;
 }
 
@@ -78,6 +84,12 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_DOUBLE,
      AT(seconds),
      .help = "Time for each line."},
+    {.name = "only",
+     .arg = "PART",
+     .def = "",
+     .type = GS_OPT_STRING,
+     AT(only),
+     .help = "text (exporter and scraper), autoscaler or adapter."},
     {.name = "serve-adapter",
      .type = GS_OPT_BOOL,
      AT(serve),

@@ -265,7 +265,7 @@ static bool selector_usable(struct hpa_pass *p)
         return true;
     }
     hpa_add_event(p->out, true, event, message);
-    hpa_set_decision_condition(p->out, "ScalingActive", "False", reason, "%s",
+    hpa_set_decision_condition(p->out, HPA_SCALING_ACTIVE, "False", reason, "%s",
                                condition ? condition : message);
     hpa_add_event(p->out, true, "FailedComputeMetricsReplicas", message);
     hpa_explain(p, "no scaling: %s", message);
@@ -277,7 +277,7 @@ static void report_failure(struct hpa_pass *p, size_t n_failed, const struct fai
     GS_AUTO_FREE char *overall =
         gs_format("invalid metrics (%zu invalid out of %zu), first error is: %s", n_failed,
                   p->spec->n_metrics, first->overall);
-    hpa_set_decision_condition(p->out, "ScalingActive", "False", first->reason, "%s",
+    hpa_set_decision_condition(p->out, HPA_SCALING_ACTIVE, "False", first->reason, "%s",
                                first->condition_message);
     hpa_add_event(p->out, true, "FailedComputeMetricsReplicas", overall);
     if (n_failed < p->spec->n_metrics)
@@ -318,7 +318,7 @@ bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char *
     struct failure first = {0};
     int32_t highest = 0;
     const char *name = "";
-    d->metrics = gs_alloc_array(n ? n : 1, sizeof(*d->metrics));
+    d->metrics = n <= HPA_FEW_METRICS ? d->few : gs_alloc_array(n, sizeof(*d->metrics));
     d->n_metrics = n;
     for (size_t i = 0; i < n; i++) {
         struct hpa_metric_result *res = &d->metrics[i];
@@ -340,7 +340,7 @@ bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char *
     bool usable = n_failed < n && !held;
     if (usable) {
         hpa_set_decision_condition(
-            d, "ScalingActive", "True", "ValidMetricFound",
+            d, HPA_SCALING_ACTIVE, "True", "ValidMetricFound",
             "the HPA was able to successfully calculate a replica count from %s", name);
         // A negative value of a metric asks for no replicas, not for fewer than none.
         *ret_proposal = highest > 0 ? highest : 0;

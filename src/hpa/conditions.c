@@ -1,38 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpa/decide_internal.h"
 
-#include "base/slice.h"
-
-#define CONDITIONS 4 // types there are; room is made for so many at once
-
-static struct hpa_condition *find(struct hpa_decision *d, const char *type)
+static struct hpa_condition *find(struct hpa_decision *d, enum hpa_condition_type type)
 {
+    static const char *const names[HPA_CONDITIONS] = {
+        [HPA_ABLE_TO_SCALE] = "AbleToScale",
+        [HPA_SCALING_ACTIVE] = "ScalingActive",
+        [HPA_SCALING_LIMITED] = "ScalingLimited",
+        [HPA_SCALED_TO_ZERO] = "ScaledToZero",
+    };
     for (size_t i = 0; i < d->n_conditions; i++)
-        if (gs_streq(d->conditions[i].type, type))
+        if (d->conditions[i].type == names[type])
             return &d->conditions[i];
-    if (d->n_conditions % CONDITIONS == 0)
-        d->conditions =
-            gs_realloc_array(d->conditions, d->n_conditions + CONDITIONS, sizeof(*d->conditions));
     struct hpa_condition *c = &d->conditions[d->n_conditions++];
-    *c = (struct hpa_condition){.type = type};
+    *c = (struct hpa_condition){.type = names[type]};
     return c;
 }
 
-void hpa_set_decision_condition(struct hpa_decision *d, const char *type, const char *status,
-                                const char *reason, const char *fmt, ...)
+static void set(struct hpa_decision *d, enum hpa_condition_type type, const char *status,
+                const char *reason, char *message)
 {
-    char *message = NULL;
-    if (!d->terse) {
-        va_list ap;
-        va_start(ap, fmt);
-        message = gs_vformat(fmt, ap);
-        va_end(ap);
-    }
     struct hpa_condition *c = find(d, type);
     free(c->message);
     c->status = status;
     c->reason = reason;
     c->message = message;
+}
+
+void hpa_set_fixed_condition(struct hpa_decision *d, enum hpa_condition_type type,
+                             const char *status, const char *reason, const char *message)
+{
+    if (!d->terse)
+        set(d, type, status, reason, gs_strdup(message));
+}
+
+void hpa_set_decision_condition(struct hpa_decision *d, enum hpa_condition_type type,
+                                const char *status, const char *reason, const char *fmt, ...)
+{
+    if (d->terse)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    set(d, type, status, reason, gs_vformat(fmt, ap));
+    va_end(ap);
 }
 
 void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, const char *message)
@@ -52,10 +62,10 @@ void hpa_decision_finish(struct hpa_decision *d)
         free(d->metrics[i].description);
         free(d->metrics[i].explanation);
     }
-    free(d->conditions);
     free(d->events);
-    free(d->metrics);
-    free(d->reason);
+    if (d->metrics != d->few)
+        free(d->metrics);
+    free(d->own_reason);
     free(d->explanation);
     *d = (struct hpa_decision){0};
 }

@@ -58,19 +58,13 @@ static bool computes_from_zero(const struct hpa_pass *p)
            (p->min_replicas != 0 || has_outside_metric(p->spec));
 }
 
-static void set_reason(struct hpa_decision *d, const char *text)
-{
-    free(d->reason);
-    d->reason = gs_strdup(text);
-}
-
 static void no_scale(struct hpa_pass *p)
 {
     const char *why = p->obs->scale_error ? p->obs->scale_error : "no scale was given";
     p->out->outcome = HPA_OUTCOME_NO_SCALE;
     hpa_add_event(p->out, true, "FailedGetScale", why);
     hpa_set_decision_condition(
-        p->out, "AbleToScale", "False", "FailedGetScale",
+        p->out, HPA_ABLE_TO_SCALE, "False", "FailedGetScale",
         "the HPA controller was unable to get the target's current scale: %s", why);
     hpa_explain(p, "no scaling: the target's scale could not be read: %s", why);
 }
@@ -81,8 +75,8 @@ static void disabled(struct hpa_pass *p)
     d->outcome = HPA_OUTCOME_DISABLED;
     d->drop_scaled_to_zero = hpa_since(p->cfg->release, HPA_SINCE_SCALED_TO_ZERO) &&
                              !p->cfg->scale_to_zero && p->obs->has_scaled_to_zero;
-    hpa_set_decision_condition(d, "ScalingActive", "False", "ScalingDisabled",
-                               "scaling is disabled since the replica count of the target is zero");
+    hpa_set_fixed_condition(d, HPA_SCALING_ACTIVE, "False", "ScalingDisabled",
+                            "scaling is disabled since the replica count of the target is zero");
     hpa_explain(p, "paused: the target was set to zero replicas");
 }
 
@@ -90,7 +84,7 @@ static void correct(struct hpa_pass *p, int32_t to, const char *reason)
 {
     p->out->outcome = HPA_OUTCOME_OUT_OF_LIMITS;
     p->out->desired = to;
-    set_reason(p->out, reason);
+    p->out->reason = reason;
     hpa_explain(p, "%d replicas are %s %d: corrected without asking the metrics", p->out->current,
                 reason == ABOVE_MAX ? "above maxReplicas" : "below minReplicas", to);
 }
@@ -107,10 +101,9 @@ static void follow_metrics(struct hpa_pass *p)
     d->outcome = HPA_OUTCOME_COMPUTED;
     d->proposal = proposal;
     if (proposal > d->current) {
-        GS_AUTO_FREE char *reason = gs_format("%s above target", name);
-        set_reason(d, reason);
+        d->reason = d->own_reason = gs_format("%s above target", name);
     } else if (proposal < d->current) {
-        set_reason(d, "All metrics below target");
+        d->reason = "All metrics below target";
     }
     d->desired =
         p->spec->has_behavior ? hpa_normalize_behavior(p, proposal) : hpa_normalize(p, proposal);
@@ -119,7 +112,7 @@ static void follow_metrics(struct hpa_pass *p)
         d->desired = p->min_replicas;
         hpa_explain(p, "raised to minReplicas %d", d->desired);
         if (!*d->reason)
-            set_reason(d, BELOW_MIN);
+            d->reason = BELOW_MIN;
     }
 }
 
@@ -148,8 +141,8 @@ static void decide(struct hpa_pass *p)
         return;
     }
     d->current = d->desired = p->obs->spec_replicas;
-    hpa_set_decision_condition(d, "AbleToScale", "True", "SucceededGetScale",
-                               "the HPA controller was able to get the target's current scale");
+    hpa_set_fixed_condition(d, HPA_ABLE_TO_SCALE, "True", "SucceededGetScale",
+                            "the HPA controller was able to get the target's current scale");
     hpa_history_seed(p->history, d->current, p->now_ms);
     if (branch == BRANCH_DISABLED)
         disabled(p);
@@ -162,48 +155,55 @@ static void decide(struct hpa_pass *p)
     d->rescale = d->desired != d->current;
 }
 
-static struct hpa_pass make_pass(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                                 const struct hpa_config *cfg)
+// What the pass keeps for a later explanation is left as it is: it is written before it is read.
+static void pass_init(struct hpa_pass *p, const struct hpa_spec *spec,
+                      const struct hpa_observation *obs, const struct hpa_config *cfg)
 {
-    struct hpa_pass pass = {
-        .spec = spec,
-        .obs = obs,
-        .cfg = cfg,
-        .min_replicas = spec->has_min ? spec->min_replicas : 1,
-        .tolerance = {cfg->tolerance, cfg->tolerance},
-    };
-    pass.tolerance.distance = !hpa_since(cfg->release, HPA_SINCE_INCLUSIVE);
+    p->spec = spec;
+    p->obs = obs;
+    p->cfg = cfg;
+    p->history = NULL;
+    p->now_ms = 0;
+    p->min_replicas = spec->has_min ? spec->min_replicas : 1;
+    p->tolerance.down = p->tolerance.up = cfg->tolerance;
+    p->tolerance.distance = !hpa_since(cfg->release, HPA_SINCE_INCLUSIVE);
+    p->out = NULL;
+    p->explanation = (struct gs_buf){0};
     bool own = hpa_since(cfg->release, HPA_SINCE_OWN_TOLERANCE);
     if (own && spec->down.has_tolerance)
-        pass.tolerance.down = spec->down.tolerance;
+        p->tolerance.down = spec->down.tolerance;
     if (own && spec->up.has_tolerance)
-        pass.tolerance.up = spec->up.tolerance;
-    return pass;
+        p->tolerance.up = spec->up.tolerance;
 }
 
 void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret)
 {
-    *ret = (struct hpa_decision){.proposal = -1,
-                                 .decided_ms = now_ms,
-                                 .reason = gs_strdup(""),
-                                 .release = cfg->release,
-                                 .terse = cfg->terse};
-    struct hpa_pass pass = make_pass(spec, obs, cfg);
+    struct hpa_pass pass;
+    *ret = (struct hpa_decision){
+        .proposal = -1,
+        .decided_ms = now_ms,
+        .reason = "",
+        .release = cfg->release,
+        .terse = cfg->terse,
+    };
+    pass_init(&pass, spec, obs, cfg);
     pass.history = history;
     pass.now_ms = now_ms;
     pass.out = ret;
     decide(&pass);
     if (cfg->terse && ret->rescale)
         hpa_explain_kept(&pass);
-    ret->explanation = gs_buf_take(&pass.explanation);
+    if (!cfg->terse || pass.explanation.len)
+        ret->explanation = gs_buf_take(&pass.explanation);
 }
 
 bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
                        const struct hpa_config *cfg)
 {
-    struct hpa_pass pass = make_pass(spec, obs, cfg);
+    struct hpa_pass pass;
+    pass_init(&pass, spec, obs, cfg);
     return branch_of(&pass) == BRANCH_METRICS && obs->selector && *obs->selector &&
            !obs->selector_error &&
            !(obs->ambiguous_with && hpa_since(cfg->release, HPA_SINCE_AMBIGUOUS));
@@ -220,10 +220,10 @@ static void note_zero(const struct hpa_spec *spec, const struct hpa_config *cfg,
     }
     bool to_zero = d->current > 0 && d->desired == 0 && spec->has_min && spec->min_replicas == 0 &&
                    has_outside_metric(spec);
-    hpa_set_decision_condition(d, "ScaledToZero", to_zero ? "True" : "False",
-                               to_zero ? "ScaledToZero" : "NotScaledToZero",
-                               to_zero ? "the HPA controller scaled the workload to zero"
-                                       : "the HPA controller did not scale the workload to zero");
+    hpa_set_fixed_condition(d, HPA_SCALED_TO_ZERO, to_zero ? "True" : "False",
+                            to_zero ? "ScaledToZero" : "NotScaledToZero",
+                            to_zero ? "the HPA controller scaled the workload to zero"
+                                    : "the HPA controller did not scale the workload to zero");
 }
 
 void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
@@ -234,13 +234,13 @@ void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *
         GS_AUTO_FREE char *message = gs_format("%s; error: %s", size, error);
         d->write = HPA_WRITE_FAILED;
         hpa_add_event(d, true, "FailedRescale", message);
-        hpa_set_decision_condition(d, "AbleToScale", "False", "FailedUpdateScale",
+        hpa_set_decision_condition(d, HPA_ABLE_TO_SCALE, "False", "FailedUpdateScale",
                                    "the HPA controller was unable to update the target scale: %s",
                                    error);
         return;
     }
     d->write = HPA_WRITE_DONE;
-    hpa_set_decision_condition(d, "AbleToScale", "True", "SucceededRescale",
+    hpa_set_decision_condition(d, HPA_ABLE_TO_SCALE, "True", "SucceededRescale",
                                "the HPA controller was able to update the target scale to %d",
                                d->desired);
     hpa_add_event(d, false, "SuccessfulRescale", size);

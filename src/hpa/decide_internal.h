@@ -53,6 +53,16 @@ int32_t hpa_sat32(int64_t v);
 bool hpa_within(struct hpa_tolerance t, double ratio);
 
 // --- pods in groups ---
+// Of a metric that has one sample for each pod, in the pods' order, and every pod counts. That is
+// how it is nearly always; nothing needs to be grouped then.
+struct hpa_totals {
+    size_t n;
+    int64_t usage; // saturated
+    __int128 exact_usage, requests;
+};
+bool hpa_all_pods_count(const struct hpa_pass *p, size_t metric, bool with_requests,
+                        struct hpa_totals *ret);
+
 struct hpa_entry {
     const char *pod;
     int64_t value, timestamp_ms, window_ms;
@@ -114,9 +124,18 @@ int32_t hpa_normalize(struct hpa_pass *p, int32_t proposal);
 int32_t hpa_normalize_behavior(struct hpa_pass *p, int32_t proposal);
 
 // --- what is told ---
-// Condition of that type in place, or a further one. type, status and reason are constants.
-void hpa_set_decision_condition(struct hpa_decision *d, const char *type, const char *status,
-                                const char *reason, const char *fmt, ...) GS_PRINTF(5, 6);
+enum hpa_condition_type {
+    HPA_ABLE_TO_SCALE,
+    HPA_SCALING_ACTIVE,
+    HPA_SCALING_LIMITED,
+    HPA_SCALED_TO_ZERO
+};
+// Condition of that type in place, or a further one. status and reason are constants.
+void hpa_set_fixed_condition(struct hpa_decision *d, enum hpa_condition_type type,
+                             const char *status, const char *reason, const char *message);
+void hpa_set_decision_condition(struct hpa_decision *d, enum hpa_condition_type type,
+                                const char *status, const char *reason, const char *fmt, ...)
+    GS_PRINTF(5, 6);
 void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, const char *message);
 // Go's rendering of a LabelSelector pointer: "nil" or "&LabelSelector{…}".
 void hpa_format_selector(const json_t *selector, struct gs_buf *out);

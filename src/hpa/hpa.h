@@ -127,7 +127,7 @@ struct hpa_config {
     int64_t readiness_delay_ms;  // 30000
     bool scale_to_zero;          // gate HPAScaleToZero
     int release;                 // minor version; 0: the newest
-    // Texts for people (explanations, descriptions, messages of conditions) only of a decision that
+    // No conditions, and texts for people (explanations, descriptions) only of a decision that
     // rescales: simulations make millions.
     bool terse;
 };
@@ -149,6 +149,8 @@ void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int3
                         int32_t to, int64_t now_ms);
 
 // --- the decision ---
+#define HPA_CONDITIONS  4 // types there are
+#define HPA_FEW_METRICS 2
 struct hpa_condition {
     const char *type, *status, *reason;
     char *message;
@@ -180,20 +182,24 @@ struct hpa_decision {
     enum hpa_outcome outcome;
     bool rescale; // desired differs from current: write the scale
     int32_t current, desired;
-    int32_t proposal; // raw result of the metrics, before windows and limits; -1: none
-    char *reason;     // "pods metric X above target", "All metrics below target", …
-    struct hpa_condition *conditions; // the ones touched in this pass, in order
+    int32_t proposal;   // raw result of the metrics, before windows and limits; -1: none
+    const char *reason; // "pods metric X above target", "All metrics below target", …
+    char *own_reason;   // … where it had to be made
+    struct hpa_condition conditions[HPA_CONDITIONS]; // the ones touched in this pass, in order
     size_t n_conditions;
     struct hpa_event *events; // Warning events of this pass
     size_t n_events;
-    struct hpa_metric_result *metrics; // n_metrics entries when metrics were computed, else NULL
+    // n_metrics entries when metrics were computed, else NULL. It may be `few`, so a decision is
+    // not copied.
+    struct hpa_metric_result *metrics;
     size_t n_metrics;
     enum { HPA_WRITE_NONE, HPA_WRITE_DONE, HPA_WRITE_FAILED } write; // of the scale, so far
     bool drop_scaled_to_zero; // remove that condition: the gate is off
-    char *explanation;        // what held or limited it, in one line; "" when nothing did
+    char *explanation; // what held or limited it, in one line; "" (terse: or NULL) when nothing did
     int64_t decided_ms;
     int release; // of the configuration
     bool terse;
+    struct hpa_metric_result few[HPA_FEW_METRICS]; // what most objects need
 };
 void hpa_decision_finish(struct hpa_decision *d);
 

@@ -3,8 +3,6 @@
 // minReplicas and maxReplicas; with spec.behavior and without.
 #include "hpa/decide_internal.h"
 
-#include <math.h>
-
 #define MIN_UP_LIMIT 4 // without behavior a pass may go to this many, or double
 
 enum limit { IN_RANGE, TOO_FEW, TOO_MANY, UP_LIMIT, DOWN_LIMIT };
@@ -34,13 +32,13 @@ static void set_stable(struct hpa_pass *p, bool changed, bool up)
         message = "recent recommendations were higher than current one, applying the highest "
                   "recent recommendation";
     }
-    hpa_set_decision_condition(p->out, "AbleToScale", "True", reason, "%s", message);
+    hpa_set_fixed_condition(p->out, HPA_ABLE_TO_SCALE, "True", reason, message);
 }
 
 static void set_limited(struct hpa_pass *p, bool limited, enum limit why)
 {
-    hpa_set_decision_condition(p->out, "ScalingLimited", limited ? "True" : "False",
-                               limits[why].reason, "%s", limits[why].message);
+    hpa_set_fixed_condition(p->out, HPA_SCALING_LIMITED, limited ? "True" : "False",
+                            limits[why].reason, limits[why].message);
 }
 
 static void explain_window(struct hpa_pass *p, int32_t held, const char *which, int64_t window_ms)
@@ -60,7 +58,9 @@ int32_t hpa_normalize(struct hpa_pass *p, int32_t proposal)
         explain_window(p, stable, "highest", window_ms);
 
     int32_t current = p->out->current, max = p->spec->max_replicas;
-    int32_t up_limit = hpa_trunc32(fmax(2.0 * (double)current, MIN_UP_LIMIT));
+    int32_t up_limit = hpa_sat32(2 * (int64_t)current);
+    if (up_limit < MIN_UP_LIMIT)
+        up_limit = MIN_UP_LIMIT;
     int32_t bound = max > up_limit ? up_limit : max;
     enum limit why = IN_RANGE;
     int32_t count = stable;

@@ -27,6 +27,11 @@ static void make_room(size_t n_samples, size_t n_pods, struct hpa_groups *g)
     g->unready = g->missing + n_pods;
 }
 
+static int64_t window_of(const struct hpa_sample *s)
+{
+    return s->window_ms > 0 ? s->window_ms : s->window_ms < 0 ? 0 : DEFAULT_WINDOW_MS;
+}
+
 static void load_samples(const struct hpa_metric_observation *obs, struct hpa_groups *g)
 {
     for (size_t i = 0; i < obs->n_samples; i++) {
@@ -38,9 +43,7 @@ static void load_samples(const struct hpa_metric_observation *obs, struct hpa_gr
             .order = i,
             .value = s->value,
             .timestamp_ms = s->timestamp_ms,
-            .window_ms = s->window_ms > 0   ? s->window_ms
-                         : s->window_ms < 0 ? 0
-                                            : DEFAULT_WINDOW_MS,
+            .window_ms = window_of(s),
             .request = -1,
         };
     }
@@ -97,14 +100,14 @@ static struct hpa_entry *entry_at(const struct hpa_groups *g, size_t *next, cons
 }
 
 // CPU only: a pod that starts burns CPU before it serves, and that must not scale anything.
-static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod,
-                        const struct hpa_entry *sample, int64_t now_ms)
+static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod, int64_t sampled_ms,
+                        int64_t window_ms, int64_t now_ms)
 {
     if (pod->ready == HPA_ABSENT || !pod->has_start_time)
         return true;
     if (hpa_add_sat(pod->start_time_ms, cfg->cpu_init_period_ms) > now_ms)
         return pod->ready == HPA_FALSE ||
-               sample->timestamp_ms < hpa_add_sat(pod->ready_transition_ms, sample->window_ms);
+               sampled_ms < hpa_add_sat(pod->ready_transition_ms, window_ms);
     return pod->ready == HPA_FALSE &&
            hpa_add_sat(pod->start_time_ms, cfg->readiness_delay_ms) > pod->ready_transition_ms;
 }
@@ -119,6 +122,35 @@ bool hpa_pod_is_over(const struct hpa_config *cfg, const struct hpa_pod *pod)
 {
     return pod->deleting || pod->phase == HPA_POD_FAILED ||
            (pod->phase == HPA_POD_SUCCEEDED && hpa_since(cfg->release, HPA_SINCE_SUCCEEDED));
+}
+
+bool hpa_all_pods_count(const struct hpa_pass *p, size_t metric, bool with_requests,
+                        struct hpa_totals *ret)
+{
+    const struct hpa_observation *obs = p->obs;
+    const struct hpa_sample *samples = obs->metrics[metric].samples;
+    bool cpu = is_cpu(&p->spec->metrics[metric]);
+    *ret = (struct hpa_totals){.n = obs->n_pods};
+    if (obs->metrics[metric].n_samples != obs->n_pods)
+        return false;
+    for (size_t i = 0; i < obs->n_pods; i++) {
+        const struct hpa_pod *pod = &obs->pods[i];
+        const struct hpa_sample *s = &samples[i];
+        if (!s->pod || (s->pod != pod->name && strcmp(s->pod, pod->name) != 0))
+            return false;
+        if (hpa_pod_is_over(p->cfg, pod) || pod->phase == HPA_POD_PENDING)
+            return false;
+        if (cpu && cpu_unready(p->cfg, pod, s->timestamp_ms, window_of(s), p->now_ms))
+            return false;
+        ret->usage = hpa_add_sat(ret->usage, s->value);
+        if (!with_requests)
+            continue;
+        if (!pod->requests_milli || pod->requests_milli[metric] < 0)
+            return false;
+        ret->exact_usage += s->value;
+        ret->requests += pod->requests_milli[metric];
+    }
+    return true;
 }
 
 void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret)
@@ -145,7 +177,8 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
         } else if (!sample) {
             ret->missing[ret->n_missing++] = pod;
             continue;
-        } else if (cpu && cpu_unready(p->cfg, pod, sample, p->now_ms)) {
+        } else if (cpu &&
+                   cpu_unready(p->cfg, pod, sample->timestamp_ms, sample->window_ms, p->now_ms)) {
             ret->unready[ret->n_unready++] = pod;
         } else {
             ret->n_ready++;

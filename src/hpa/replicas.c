@@ -92,15 +92,22 @@ struct gs_error *hpa_replicas_plain(const struct hpa_pass *p, size_t metric,
     if (p->obs->n_pods == 0)
         return no_pods();
     int64_t target = p->spec->metrics[metric].average_value;
-    struct hpa_groups g;
-    hpa_groups_init(p, metric, &g);
-    note_groups(&g, res);
-    if (hpa_groups_live(&g) == 0) {
-        hpa_groups_finish(&g);
-        return no_samples(p);
+    struct hpa_groups g = {0};
+    struct hpa_totals all;
+    if (hpa_all_pods_count(p, metric, false, &all)) {
+        g.n_ready = all.n;
+        res->average_value = all.usage / (int64_t)all.n;
+    } else {
+        hpa_groups_init(p, metric, &g);
+        if (hpa_groups_live(&g) == 0) {
+            note_groups(&g, res);
+            hpa_groups_finish(&g);
+            return no_samples(p);
+        }
+        res->average_value = average(&g);
     }
+    note_groups(&g, res);
     res->has_average_value = true;
-    res->average_value = average(&g);
     res->ratio = (double)res->average_value / (double)target;
     if (!settle_plainly(p, &g, res, calc)) {
         for (size_t i = 0; res->ratio != 1.0 && i < g.n_missing; i++)
@@ -120,12 +127,28 @@ struct utilization {
     double ratio;
 };
 
+// Sums of 64-bit values times 100 need more bits than they have.
+static struct gs_error *utilization_from(__int128 usage, __int128 requests, size_t n,
+                                         int32_t target, struct utilization *ret)
+{
+    const __int128 small = INT64_MAX / 100; // the division of more bits takes longer
+    if (requests == 0)
+        return gs_error_new(GS_ENOTFOUND, "no metrics returned matched known pods");
+    bool is_small = usage >= 0 && usage <= small && requests <= small;
+    __int128 percent = is_small ? (int64_t)usage * 100 / (int64_t)requests : usage * 100 / requests;
+    ret->percent = percent > INT32_MAX   ? INT32_MAX
+                   : percent < INT32_MIN ? INT32_MIN
+                                         : (int32_t)percent;
+    ret->average = is_small ? (int64_t)usage / (int64_t)n : (int64_t)(usage / (__int128)n);
+    ret->ratio = (double)ret->percent / (double)target;
+    return NULL;
+}
+
 static struct gs_error *utilization_of(const struct hpa_groups *g, int32_t target,
                                        struct utilization *ret)
 {
-    // Sums of 64-bit values times 100 need more bits than they have.
     __int128 usage = 0, requests = 0;
-    int64_t n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < g->n_entries; i++) {
         const struct hpa_entry *e = &g->entries[i];
         if (e->dropped || e->request < 0)
@@ -134,15 +157,7 @@ static struct gs_error *utilization_of(const struct hpa_groups *g, int32_t targe
         requests += e->request;
         n++;
     }
-    if (requests == 0)
-        return gs_error_new(GS_ENOTFOUND, "no metrics returned matched known pods");
-    __int128 percent = usage * 100 / requests;
-    ret->percent = percent > INT32_MAX   ? INT32_MAX
-                   : percent < INT32_MIN ? INT32_MIN
-                                         : (int32_t)percent;
-    ret->average = (int64_t)(usage / n);
-    ret->ratio = (double)ret->percent / (double)target;
-    return NULL;
+    return utilization_from(usage, requests, n, target, ret);
 }
 
 static struct gs_error *check_requests(const struct hpa_pass *p, size_t metric)
@@ -169,6 +184,31 @@ static int64_t assumed_usage(const struct hpa_pass *p, int64_t request, int32_t 
     return usage > INT64_MAX ? INT64_MAX : (int64_t)usage;
 }
 
+static void note_utilization(const struct utilization *u, struct hpa_metric_result *res)
+{
+    res->has_utilization = res->has_average_value = true;
+    res->utilization = u->percent;
+    res->average_value = u->average;
+    res->ratio = u->ratio;
+}
+
+static struct gs_error *plain_utilization(const struct hpa_pass *p, size_t metric,
+                                          const struct hpa_totals *all,
+                                          struct hpa_metric_result *res,
+                                          struct hpa_calculation *calc)
+{
+    const struct hpa_groups g = {.n_ready = all->n};
+    struct utilization u;
+    struct gs_error *err = utilization_from(all->exact_usage, all->requests, all->n,
+                                            p->spec->metrics[metric].utilization, &u);
+    if (err)
+        return err;
+    note_groups(&g, res);
+    note_utilization(&u, res);
+    settle_plainly(p, &g, res, calc);
+    return NULL;
+}
+
 static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t metric,
                                              struct hpa_groups *g, struct hpa_metric_result *res,
                                              struct hpa_calculation *calc)
@@ -180,10 +220,7 @@ static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t me
         err = utilization_of(g, target, &u);
     if (err)
         return err;
-    res->has_utilization = res->has_average_value = true;
-    res->utilization = u.percent;
-    res->average_value = u.average;
-    res->ratio = u.ratio;
+    note_utilization(&u, res);
     if (settle_plainly(p, g, res, calc))
         return NULL;
     for (size_t i = 0; res->ratio != 1.0 && i < g->n_missing; i++) {
@@ -205,6 +242,9 @@ struct gs_error *hpa_replicas_utilization(const struct hpa_pass *p, size_t metri
 {
     if (p->obs->n_pods == 0)
         return no_pods();
+    struct hpa_totals all;
+    if (hpa_all_pods_count(p, metric, true, &all) && all.requests > 0)
+        return plain_utilization(p, metric, &all, res, calc);
     struct hpa_groups g;
     hpa_groups_init(p, metric, &g);
     note_groups(&g, res);

@@ -45,6 +45,29 @@ double curve_at(const struct curve *c, int64_t t_ms)
     return a->v + (b->v - a->v) * (double)(t_ms - a->t_ms) / (double)(b->t_ms - a->t_ms);
 }
 
+void curve_find_piece(const struct curve *c, int64_t t_ms, struct curve_piece *ret)
+{
+    int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms, start_ms = t_ms - within;
+    size_t next = point_behind(c, within);
+    int64_t end_ms = c->repeat_ms > 0 ? start_ms + c->repeat_ms : INT64_MAX;
+    *ret = (struct curve_piece){.from_ms = start_ms, .until_ms = end_ms, .over_ms = 1};
+    if (!c->n)
+        return;
+    if (next)
+        ret->from_ms = start_ms + c->points[next - 1].t_ms;
+    if (next < c->n && start_ms + c->points[next].t_ms < end_ms)
+        ret->until_ms = start_ms + c->points[next].t_ms;
+    if (next == 0 || next == c->n) {
+        ret->v = c->points[next ? c->n - 1 : 0].v;
+        return;
+    }
+    const struct curve_point *a = &c->points[next - 1], *b = &c->points[next];
+    ret->base_ms = start_ms + a->t_ms;
+    ret->v = a->v;
+    ret->rise = b->v - a->v;
+    ret->over_ms = (double)(b->t_ms - a->t_ms);
+}
+
 void curve_finish(struct curve *c)
 {
     free(c->points);

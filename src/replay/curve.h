@@ -22,3 +22,19 @@ double curve_at(const struct curve *c, int64_t t_ms); // 0 without points
 // The time before which the value goes on along the line it is on; INT64_MAX: for ever.
 int64_t curve_straight_until(const struct curve *c, int64_t t_ms);
 void curve_finish(struct curve *c);
+
+// The straight piece of a curve around a time, so that its neighbours need no search.
+struct curve_piece {
+    int64_t from_ms, until_ms; // until: not any more
+    int64_t base_ms;
+    double v, rise, over_ms; // v at base, v + rise over_ms later
+};
+void curve_find_piece(const struct curve *c, int64_t t_ms, struct curve_piece *ret);
+
+// As curve_at(), to the last bit; `piece` is zero at the start and belongs to one curve.
+static inline double curve_near(const struct curve *c, int64_t t_ms, struct curve_piece *piece)
+{
+    if (t_ms < piece->from_ms || t_ms >= piece->until_ms)
+        curve_find_piece(c, t_ms, piece);
+    return piece->v + piece->rise * (double)(t_ms - piece->base_ms) / piece->over_ms;
+}

@@ -85,11 +85,13 @@ struct replay_summary {
 
 struct replay_result {
     struct replay_row *rows;
-    size_t n, cap;
+    size_t n;
     struct replay_summary summary;
 };
 
 void replay_run(const struct replay_scenario *s, struct replay_result *ret);
+// The same without the rows.
+void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret);
 void replay_result_finish(struct replay_result *r);
 
 // --- what is shown of it ---

@@ -8,7 +8,11 @@
 
 // What the controller observes in a pass. The memory is kept from pass to pass.
 struct view {
-    size_t room; // pods that fit
+    size_t room;         // pods that fit
+    size_t version;      // of the world whose pods are shown
+    struct view_curves { // where the recorded curves are
+        struct curve_piece series, replicas;
+    } * curves;
     struct hpa_pod *pods;
     int64_t *requests;           // of pod i and metric m
     struct hpa_sample **samples; // of each metric
@@ -21,9 +25,15 @@ static int64_t milli(double v)
     return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
 }
 
-static void view_pods(const struct world *w, struct view *v)
+static void view_pods(struct world *w, struct view *v)
 {
     size_t m = w->s->spec.n_metrics;
+    world_count(w);
+    v->obs.pods = v->pods;
+    v->obs.n_pods = w->n_pods;
+    if (v->version == w->version)
+        return;
+    v->version = w->version;
     for (size_t i = 0; i < w->n_pods; i++) {
         const struct world_pod *p = &w->pods[i];
         bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
@@ -39,8 +49,6 @@ static void view_pods(const struct world *w, struct view *v)
             .requests_milli = &v->requests[i * m],
         };
     }
-    v->obs.pods = v->pods;
-    v->obs.n_pods = w->n_pods;
 }
 
 static bool is_of_pods(const struct hpa_metric_spec *m)
@@ -50,7 +58,8 @@ static bool is_of_pods(const struct hpa_metric_spec *m)
 }
 
 // The value of one pod (the load's and the queue's share), or of all.
-static double value_of(const struct world *w, const struct replay_metric *m, bool of_pod)
+static double value_of(struct world *w, const struct replay_metric *m, bool of_pod,
+                       struct view_curves *at)
 {
     const struct world_past *seen = world_seen(w);
     double share = of_pod ? fmax(seen->ready, 1) : 1;
@@ -65,20 +74,21 @@ static double value_of(const struct world *w, const struct replay_metric *m, boo
         break;
     }
     int64_t t = w->t_ms - w->s->delay_ms;
-    double v = curve_at(&m->series, t > 0 ? t : 0);
+    double v = curve_near(&m->series, t > 0 ? t : 0, &at->series);
     // The whole of what was measured then, over the replicas that are there now.
     if (m->series_replicas.n && of_pod)
-        v = v * curve_at(&m->series_replicas, t > 0 ? t : 0) / fmax(world_ready(w), 1);
+        v = v * curve_near(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
+            fmax(world_count(w)->ready, 1);
     return v;
 }
 
-static void view_metric(const struct world *w, size_t i, struct view *v)
+static void view_metric(struct world *w, size_t i, struct view *v)
 {
     const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
     const struct replay_metric *m = &w->s->metrics[i];
     bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
     struct hpa_sample *samples = v->samples[i];
-    double value = value_of(w, m, of_pods);
+    double value = value_of(w, m, of_pods, &v->curves[i]);
     size_t n = 0;
     // A resource's use in percent of a request of 1.
     int64_t shown = resource ? milli(value / 100) : milli(value);
@@ -99,6 +109,7 @@ static void view_reserve(const struct world *w, struct view *v)
     size_t n = w->s->spec.n_metrics;
     if (w->n_pods < v->room)
         return;
+    v->version = 0;
     v->room = 2 * w->n_pods + 16;
     v->pods = gs_realloc_array(v->pods, v->room, sizeof(*v->pods));
     v->requests = gs_realloc_array(v->requests, v->room * n + 1, sizeof(*v->requests));
@@ -106,7 +117,7 @@ static void view_reserve(const struct world *w, struct view *v)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
 }
 
-static void view_make(const struct world *w, int32_t replicas, struct view *v)
+static void view_make(struct world *w, int32_t replicas, struct view *v)
 {
     v->obs = (struct hpa_observation){.scale_found = true,
                                       .spec_replicas = replicas,
@@ -122,7 +133,8 @@ static void view_make(const struct world *w, int32_t replicas, struct view *v)
 static void view_start(size_t n_metrics, struct view *v)
 {
     *v = (struct view){.samples = gs_alloc_array(n_metrics + 1, sizeof(*v->samples)),
-                       .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics))};
+                       .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics)),
+                       .curves = gs_alloc_array(n_metrics + 1, sizeof(*v->curves))};
 }
 
 static void view_finish(struct view *v, size_t n_metrics)
@@ -131,6 +143,7 @@ static void view_finish(struct view *v, size_t n_metrics)
         free(v->samples[i]);
     free(v->samples);
     free(v->metrics);
+    free(v->curves);
     free(v->pods);
     free(v->requests);
 }
@@ -146,19 +159,19 @@ static char *reason_of(const struct hpa_decision *d)
                      both ? d->explanation : "");
 }
 
-static void record(const struct world *w, const struct hpa_decision *d, struct replay_result *r)
+static void record(struct world *w, const struct hpa_decision *d, struct replay_result *r)
 {
     const struct world_past *now = world_now(w);
-    gs_grow(&r->rows, &r->cap, r->n, sizeof(*r->rows));
+    const struct world_counts *c = world_count(w);
     r->rows[r->n++] = (struct replay_row){
         .t_ms = w->t_ms,
         .load = now->load,
         .utilization = now->utilization,
         .queue = now->queue,
         .desired = d->desired,
-        .running = world_running(w),
-        .ready = world_ready(w),
-        .nodes = world_nodes(w),
+        .running = c->running,
+        .ready = c->ready,
+        .nodes = c->nodes_ready,
         .why = d->rescale ? reason_of(d) : NULL,
     };
 }
@@ -191,7 +204,8 @@ static void pass(struct world *w, struct hpa_history *history, struct view *v, i
         v->metrics[i] =
             (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
-    record(w, &d, r);
+    if (r->rows)
+        record(w, &d, r);
     w->sum.passes++;
     w->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
@@ -224,12 +238,12 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void replay_run(const struct replay_scenario *s, struct replay_result *ret)
+// Keeps a row of each pass when there is room for them.
+static void run(const struct replay_scenario *s, struct replay_result *ret)
 {
     struct world w;
     struct hpa_history *history = hpa_history_new();
     int32_t replicas = s->replicas;
-    *ret = (struct replay_result){0};
     struct view v;
     world_start(&w, s);
     view_start(s->spec.n_metrics, &v);
@@ -251,6 +265,20 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
     world_finish(&w);
     view_finish(&v, s->spec.n_metrics);
     hpa_history_free(history);
+}
+
+void replay_run(const struct replay_scenario *s, struct replay_result *ret)
+{
+    size_t passes = (size_t)(s->duration_ms / s->sync_ms) + 2;
+    *ret = (struct replay_result){.rows = gs_realloc_array(NULL, passes, sizeof(*ret->rows))};
+    run(s, ret);
+}
+
+void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret)
+{
+    struct replay_result r = {0};
+    run(s, &r);
+    *ret = r.summary;
 }
 
 void replay_result_finish(struct replay_result *r)

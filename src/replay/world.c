@@ -23,6 +23,7 @@ static void add_node(struct world *w, int64_t ready_ms)
 {
     gs_grow(&w->nodes, &w->nodes_cap, w->n_nodes, sizeof(*w->nodes));
     w->nodes[w->n_nodes++] = (struct world_node){.ready_ms = ready_ms, .idle_since_ms = ready_ms};
+    w->counts.stale = true;
 }
 
 // GPUs of nodes that are ready (or on their way) and free.
@@ -54,7 +55,7 @@ static void remove_idle_nodes(struct world *w)
         struct world_node *n = &w->nodes[i];
         if (!n->gone && !n->used && n->ready_ms <= w->t_ms &&
             w->t_ms - n->idle_since_ms >= w->s->idle_ms)
-            n->gone = true;
+            n->gone = w->counts.stale = true;
     }
 }
 
@@ -83,6 +84,7 @@ static void start_pods(struct world *w)
         struct world_pod *p = &w->pods[i];
         if (p->started_ms != INT64_MAX || !place(w, p))
             continue;
+        w->counts.stale = true;
         p->started_ms = w->t_ms;
         p->ready_ms = w->t_ms + w->s->startup_ms;
     }
@@ -90,6 +92,7 @@ static void start_pods(struct world *w)
 
 static void remove_pod(struct world *w, size_t i)
 {
+    w->counts.stale = true;
     if (w->pods[i].node != NO_NODE) {
         struct world_node *n = &w->nodes[w->pods[i].node];
         n->used -= w->s->gpus_per_replica;
@@ -121,6 +124,7 @@ void world_scale(struct world *w, int32_t replicas)
     while (w->n_pods < (size_t)replicas) {
         gs_grow(&w->pods, &w->pods_cap, w->n_pods, sizeof(*w->pods));
         struct world_pod *p = &w->pods[w->n_pods++];
+        w->counts.stale = true;
         *p = (struct world_pod){
             .created_ms = w->t_ms, .started_ms = INT64_MAX, .ready_ms = INT64_MAX, .node = NO_NODE};
         snprintf(p->name, sizeof(p->name), "pod-%u", (unsigned)w->next_name++);
@@ -138,51 +142,105 @@ void world_lose(struct world *w, size_t n)
     world_scale(w, replicas);
 }
 
-int32_t world_ready(const struct world *w)
+// --- counts ---
+
+static void sooner(int64_t *t_ms, int64_t other_ms)
 {
-    int32_t n = 0;
-    for (size_t i = 0; i < w->n_pods; i++)
-        n += w->pods[i].ready_ms <= w->t_ms;
-    return n;
+    if (other_ms < *t_ms)
+        *t_ms = other_ms;
 }
 
-int32_t world_running(const struct world *w)
+static void count_pods(const struct world *w, struct world_counts *c)
 {
-    int32_t n = 0;
-    for (size_t i = 0; i < w->n_pods; i++)
-        n += w->pods[i].started_ms != INT64_MAX;
-    return n;
+    for (size_t i = 0; i < w->n_pods; i++) {
+        const struct world_pod *p = &w->pods[i];
+        c->running += p->started_ms != INT64_MAX;
+        if (p->started_ms == INT64_MAX)
+            c->rest = false;
+        else if (p->ready_ms <= w->t_ms)
+            c->ready++;
+        else
+            sooner(&c->until_ms, p->ready_ms);
+    }
 }
 
-size_t world_nodes(const struct world *w)
+static void count_nodes(const struct world *w, struct world_counts *c)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < w->n_nodes; i++)
-        n += !w->nodes[i].gone && w->nodes[i].ready_ms <= w->t_ms;
-    return n;
+    bool can_go = (c->nodes = nodes_there(w)) > w->s->min_nodes;
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        const struct world_node *n = &w->nodes[i];
+        bool ready = n->ready_ms <= w->t_ms;
+        if (n->gone)
+            continue;
+        c->nodes_ready += ready;
+        if (!ready)
+            sooner(&c->until_ms, n->ready_ms);
+        if (!ready || (can_go && !n->used))
+            c->rest = false;
+    }
+}
+
+const struct world_counts *world_count(struct world *w)
+{
+    struct world_counts *c = &w->counts;
+    if (!c->stale && w->t_ms < c->until_ms)
+        return c;
+    *c = (struct world_counts){.until_ms = INT64_MAX, .rest = true};
+    count_pods(w, c);
+    if (w->s->gpus_per_node)
+        count_nodes(w, c);
+    w->version++;
+    return c;
 }
 
 // --- time ---
 
 static struct world_past *past_at(const struct world *w, int64_t second)
 {
-    return &w->past[(size_t)second % w->n_past];
+    return &w->past[(size_t)second & (w->n_past - 1)];
+}
+
+static struct world_past in_calm(struct world *w, int64_t second, struct curve_piece *at)
+{
+    struct world_past p = {.ready = w->calm.ready};
+    p.load = curve_near(&w->s->load, second * STEP_MS, at);
+    p.utilization = 100 * p.load / (p.ready * w->s->capacity);
+    return p;
+}
+
+// Before other seconds follow: as many of the calm ones as can be asked for.
+static void end_calm(struct world *w)
+{
+    struct world_calm *c = &w->calm;
+    int64_t from = c->last - (int64_t)w->looked_back + 1;
+    for (int64_t s = from > c->first ? from : c->first; s <= c->last; s++)
+        *past_at(w, s) = in_calm(w, s, &w->load_before);
+    *c = (struct world_calm){.last = -1};
 }
 
 static void remember(struct world *w, struct world_past p)
 {
+    end_calm(w);
     *past_at(w, w->t_ms / STEP_MS) = p;
 }
 
-const struct world_past *world_now(const struct world *w)
+static struct world_past recall(struct world *w, int64_t second, struct curve_piece *at)
 {
-    return past_at(w, w->t_ms / STEP_MS);
+    bool calm = second >= w->calm.first && second <= w->calm.last;
+    return calm ? in_calm(w, second, at) : *past_at(w, second);
 }
 
-const struct world_past *world_seen(const struct world *w)
+const struct world_past *world_now(struct world *w)
+{
+    w->now = recall(w, w->t_ms / STEP_MS, &w->load);
+    return &w->now;
+}
+
+const struct world_past *world_seen(struct world *w)
 {
     int64_t now = w->t_ms / STEP_MS, ago = w->s->delay_ms / STEP_MS;
-    return past_at(w, now > ago ? now - ago : 0);
+    w->seen = recall(w, now > ago ? now - ago : 0, &w->load_before);
+    return &w->seen;
 }
 
 static double at_most(double v, double limit)
@@ -193,7 +251,8 @@ static double at_most(double v, double limit)
 // One second of work: what comes and what waits is served as far as the ready replicas can.
 static struct world_past serve(struct world *w)
 {
-    struct world_past p = {.load = curve_at(&w->s->load, w->t_ms), .ready = world_ready(w)};
+    struct world_past p = {.load = curve_near(&w->s->load, w->t_ms, &w->load),
+                           .ready = world_count(w)->ready};
     double can = p.ready * w->s->capacity, wanted = p.load + w->queue, done = at_most(wanted, can);
     w->queue = wanted - done;
     p.queue = w->queue;
@@ -215,10 +274,10 @@ static void note_replicas(struct world *w)
 static void add_up(struct world *w, const struct world_past *p)
 {
     struct replay_summary *s = &w->sum;
-    size_t gpus = w->s->gpus_per_replica, pending = w->n_pods - (size_t)world_running(w);
-    s->gpu_hours += world_running(w) * (double)gpus / 3600;
-    size_t nodes = nodes_there(w);
-    s->node_gpu_hours += (double)(nodes * w->s->gpus_per_node) / 3600;
+    const struct world_counts *c = world_count(w);
+    size_t gpus = w->s->gpus_per_replica, pending = w->n_pods - (size_t)c->running;
+    s->gpu_hours += c->running * (double)gpus / 3600;
+    s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) / 3600;
     s->over_level_s += p->utilization > w->s->level || p->queue > 0;
     s->queue_max = fmax(s->queue_max, p->queue);
     s->pending_s += (double)pending;
@@ -229,11 +288,15 @@ static void add_up(struct world *w, const struct world_past *p)
 
 static void step(struct world *w)
 {
+    bool rest = world_count(w)->rest;
     w->t_ms += STEP_MS;
-    start_pods(w);
-    if (w->s->gpus_per_node) {
-        provision(w);
-        remove_idle_nodes(w);
+    if (!rest) {
+        start_pods(w);
+        if (w->s->gpus_per_node) {
+            provision(w);
+            remove_idle_nodes(w);
+        }
+        w->counts.stale = true;
     }
     struct world_past p = serve(w);
     add_up(w, &p);
@@ -242,72 +305,59 @@ static void step(struct world *w)
 
 // --- many seconds at once, where nothing happens in them ---
 
-static bool nodes_rest(const struct world *w)
-{
-    if (!w->s->gpus_per_node)
-        return true;
-    bool can_go = nodes_there(w) > w->s->min_nodes;
-    for (size_t i = 0; i < w->n_nodes; i++) {
-        const struct world_node *n = &w->nodes[i];
-        if (!n->gone && (n->ready_ms > w->t_ms || (can_go && !n->used)))
-            return false;
-    }
-    return true;
-}
+struct stretch {
+    int64_t n; // seconds
+    double first, last, can;
+};
 
 // Seconds, at most up to `until`, in which no pod changes and everything is served at once along a
 // straight line of the load, on one side of the level.
-static int64_t quiet_seconds(const struct world *w, int64_t until_ms)
+static bool find_stretch(struct world *w, int64_t until_ms, struct stretch *ret)
 {
-    int64_t end = curve_straight_until(&w->s->load, w->t_ms) - 1;
-    if (w->queue > 0 || !nodes_rest(w))
-        return 0;
-    for (size_t i = 0; i < w->n_pods; i++) {
-        const struct world_pod *p = &w->pods[i];
-        if (p->started_ms == INT64_MAX)
-            return 0;
-        if (p->ready_ms > w->t_ms && p->ready_ms - 1 < end)
-            end = p->ready_ms - 1;
-    }
-    int64_t n = ((end < until_ms ? end : until_ms) - w->t_ms) / STEP_MS;
+    const struct world_counts *c = world_count(w);
+    if (w->queue > 0 || !c->rest || until_ms - w->t_ms < 2 * STEP_MS)
+        return false;
+    curve_near(&w->s->load, w->t_ms, &w->load);
+    int64_t end_ms = until_ms;
+    sooner(&end_ms, w->load.until_ms - 1);
+    sooner(&end_ms, c->until_ms - 1);
+    int64_t n = (end_ms - w->t_ms) / STEP_MS;
     if (n < 2)
-        return 0;
-    double can = world_ready(w) * w->s->capacity, level = can * w->s->level / 100;
-    double first = curve_at(&w->s->load, w->t_ms + STEP_MS);
-    double last = curve_at(&w->s->load, w->t_ms + n * STEP_MS);
-    bool served = first <= can && last <= can && can > 0;
-    return served && (first > level) == (last > level) ? n : 0;
+        return false;
+    double can = c->ready * w->s->capacity, level = can * w->s->level / 100;
+    double first = curve_near(&w->s->load, w->t_ms + STEP_MS, &w->load);
+    double last = curve_near(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
+    *ret = (struct stretch){n, first, last, can};
+    return first <= can && last <= can && can > 0 && (first > level) == (last > level);
 }
 
-static void skip(struct world *w, int64_t n)
+static void skip(struct world *w, const struct stretch *to)
 {
-    double can = world_ready(w) * w->s->capacity, gpus = (double)w->s->gpus_per_replica;
-    double first = curve_at(&w->s->load, w->t_ms + STEP_MS);
-    int64_t from = n > (int64_t)w->n_past ? n - (int64_t)w->n_past : 0, start_ms = w->t_ms;
-    struct world_past p = {.ready = world_ready(w)};
-    for (int64_t i = from + 1; i <= n; i++) {
-        w->t_ms = start_ms + i * STEP_MS;
-        p.load = curve_at(&w->s->load, w->t_ms);
-        p.utilization = 100 * p.load / can;
-        remember(w, p);
-    }
-    double work = (first + p.load) / 2 * (double)n;
+    const struct world_counts *c = world_count(w);
+    double n = (double)to->n, gpus = (double)w->s->gpus_per_replica;
+    int64_t second = w->t_ms / STEP_MS;
+    if (to->n < (int64_t)w->looked_back)
+        end_calm(w);
+    w->calm = (struct world_calm){second + 1, second + to->n, c->ready};
+    w->t_ms += to->n * STEP_MS;
+    double work = (to->first + to->last) / 2 * n;
     struct replay_summary *s = &w->sum;
     s->offered += work;
     s->served += work;
-    s->gpu_hours += world_running(w) * gpus * (double)n / 3600;
-    s->node_gpu_hours += (double)(nodes_there(w) * w->s->gpus_per_node) * (double)n / 3600;
-    s->over_level_s += p.utilization > w->s->level ? (double)n : 0;
-    w->replica_seconds += (double)w->n_pods * (double)n;
+    s->gpu_hours += c->running * gpus * n / 3600;
+    if (c->nodes)
+        s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) * n / 3600;
+    s->over_level_s += 100 * to->last / to->can > w->s->level ? n : 0;
+    w->replica_seconds += (double)w->n_pods * n;
     note_replicas(w);
 }
 
 void world_run(struct world *w, int64_t until_ms)
 {
     while (w->t_ms < until_ms) {
-        int64_t n = quiet_seconds(w, until_ms);
-        if (n)
-            skip(w, n);
+        struct stretch to;
+        if (find_stretch(w, until_ms, &to))
+            skip(w, &to);
         else
             step(w);
     }
@@ -315,7 +365,11 @@ void world_run(struct world *w, int64_t until_ms)
 
 void world_start(struct world *w, const struct replay_scenario *s)
 {
-    *w = (struct world){.s = s, .n_past = (size_t)(s->delay_ms / STEP_MS) + 1};
+    *w = (struct world){.s = s, .looked_back = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
+    while (w->n_past < w->looked_back)
+        w->n_past *= 2;
+    w->counts.stale = true;
+    w->calm.last = -1;
     w->past = gs_alloc_array(w->n_past, sizeof(*w->past));
     w->sum.min_replicas = INT32_MAX;
     for (size_t i = 0; s->gpus_per_node && i < s->min_nodes; i++)
@@ -328,6 +382,7 @@ void world_start(struct world *w, const struct replay_scenario *s)
     for (size_t i = 0; i < w->n_pods; i++)
         if (w->pods[i].started_ms != INT64_MAX)
             w->pods[i].ready_ms = 0;
+    w->counts.stale = true;
     remember(w, serve(w));
     w->sum.offered = w->sum.served = 0;
     w->queue = 0;

@@ -23,6 +23,22 @@ struct world_past {
     int32_t ready;
 };
 
+// Seconds in which everything was served: load and utilization follow from the load's curve, when
+// they are asked for.
+struct world_calm {
+    int64_t first, last; // seconds
+    int32_t ready;
+};
+
+// What only changes with the pods and nodes, counted once until then.
+struct world_counts {
+    int64_t until_ms; // when the next of them is ready
+    bool stale;
+    bool rest; // nothing waits or may go
+    int32_t ready, running;
+    size_t nodes, nodes_ready;
+};
+
 struct world {
     const struct replay_scenario *s;
     int64_t t_ms;
@@ -31,10 +47,14 @@ struct world {
     struct world_node *nodes;
     size_t n_nodes, nodes_cap;
     size_t next_name;
-    double queue; // work that waits, in units of load * seconds
-    struct world_past
-        *past; // of the last seconds, by second modulo n_past: as far as is looked back
-    size_t n_past;
+    double queue;            // work that waits, in units of load * seconds
+    struct world_past *past; // of the last seconds, by second modulo n_past, a power of two
+    size_t n_past, looked_back;
+    struct world_calm calm;               // the last seconds, which are not in `past`
+    struct world_past now, seen;          // what was asked for
+    struct curve_piece load, load_before; // where the load is now, and was when it was seen
+    struct world_counts counts;
+    size_t version; // of what was counted
     struct replay_summary sum;
     double replica_seconds, queue_seconds;
 };
@@ -43,10 +63,9 @@ void world_start(struct world *w, const struct replay_scenario *s);
 void world_scale(struct world *w, int32_t replicas); // the workload's controller acts at once
 void world_lose(struct world *w, size_t n);          // the oldest end, others start
 void world_run(struct world *w, int64_t until_ms);   // in steps of a second
-int32_t world_ready(const struct world *w);
-int32_t world_running(const struct world *w);
-size_t world_nodes(const struct world *w); // ready ones
-const struct world_past *world_now(const struct world *w);
+// The counts of this moment; `version` is another one when pods or nodes may have changed.
+const struct world_counts *world_count(struct world *w);
+const struct world_past *world_now(struct world *w);
 // What the controller sees now.
-const struct world_past *world_seen(const struct world *w);
+const struct world_past *world_seen(struct world *w);
 void world_finish(struct world *w);

@@ -243,13 +243,37 @@ static void quiet_seconds_are_served_too(void **state)
     (void)state;
 }
 
+// A load that starts over in the middle of its line: the fall is at once, not a slope.
+static void a_repeated_load_starts_over(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_summary sum;
+    assert_ok(
+        load_text(HPA(UTILIZATION) "duration: 1h\n"
+                                   "workload: {capacity: 1000, load: [[0s, 0], [2000s, 200]], "
+                                   "repeat: 1000s}\n",
+                  &s));
+    replay_summarize(s, &sum);
+    double wanted = 0;
+    for (int t = 1; t <= 3600; t++)
+        wanted += t % 1000 * 0.1;
+    assert_true(fabs(sum.offered - wanted) < 1e-6 * wanted);
+    replay_scenario_free(s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(things_happen),           cmocka_unit_test(quiet_seconds_are_served_too),
-        cmocka_unit_test(the_formula_decides),     cmocka_unit_test(replicas_wait_for_nodes),
-        cmocka_unit_test(a_recorded_metric_leads), cmocka_unit_test(a_queue_scales),
-        cmocka_unit_test(settings_change_it),      cmocka_unit_test(wrong_scenarios_name_the_place),
+        cmocka_unit_test(things_happen),
+        cmocka_unit_test(quiet_seconds_are_served_too),
+        cmocka_unit_test(the_formula_decides),
+        cmocka_unit_test(replicas_wait_for_nodes),
+        cmocka_unit_test(a_recorded_metric_leads),
+        cmocka_unit_test(a_queue_scales),
+        cmocka_unit_test(a_repeated_load_starts_over),
+        cmocka_unit_test(settings_change_it),
+        cmocka_unit_test(wrong_scenarios_name_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

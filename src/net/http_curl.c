@@ -32,6 +32,10 @@ struct pem_file {
 #define TOKEN_AGE_NS (60 * GS_NS_PER_SEC)
 #define MAX_TOKEN    ((size_t)64 * 1024)
 
+// Idle connections are used no longer: API servers close them after 90 s, many load balancers after
+// 60 s, and a POST on a closed one cannot be repeated.
+#define MAX_IDLE_S 45L
+
 struct curl_client {
     struct http_client base;
     uv_loop_t *loop;
@@ -67,6 +71,7 @@ struct curl_op {
     char error_text[CURL_ERROR_SIZE];
     CURLcode result;
     bool plain_get; // the handle may serve the next GET of this URL
+    bool repeatable, repeated;
     bool queued, completed, delivering, retired, too_large;
 };
 
@@ -102,6 +107,7 @@ static void put_away(struct curl_op *op)
     }
     curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, NULL);
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, NULL);
+    curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 0L);
     curl_spares_put(&c->spares, curl, op->easy, op->name + strlen("GET "), op->body_len);
 }
 
@@ -207,6 +213,26 @@ static void deliver(struct curl_op *op)
         free_op(op);
 }
 
+// A kept connection that the peer closed meanwhile is only found out by using it (libcurl's GnuTLS
+// build cannot ask), and there may be more of them than libcurl tries: once more, on a new one.
+static bool repeat(struct curl_op *op, CURLcode result)
+{
+    long connects = 0, status = 0;
+    bool broken =
+        result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR || result == CURLE_GOT_NOTHING;
+    if (!broken || !op->repeatable || op->repeated)
+        return false;
+    curl->easy_getinfo(op->easy, CURLINFO_NUM_CONNECTS, &connects);
+    curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (connects || status)
+        return false;
+    op->repeated = true;
+    op->error_text[0] = '\0';
+    curl->multi_remove_handle(client_of(op)->multi, op->easy);
+    curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 1L);
+    return curl->multi_add_handle(client_of(op)->multi, op->easy) == CURLM_OK;
+}
+
 static void hand_over(struct curl_client *c)
 {
     int left;
@@ -215,9 +241,12 @@ static void hand_over(struct curl_client *c)
         struct curl_op *op = NULL;
         if (msg->msg != CURLMSG_DONE)
             continue;
+        CURLcode result = msg->data.result;
         curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
+        if (repeat(op, result))
+            continue;
         op->completed = true;
-        op->result = msg->data.result;
+        op->result = result;
         queue_news(op);
     }
     struct curl_op *op;
@@ -453,6 +482,7 @@ static void set_peer(struct curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_S);
     if (c->unix_socket)
         curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
     set_proxy(op, url);
@@ -491,6 +521,7 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
     op->name = gs_format("%s %s", method, url);
+    op->repeatable = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     op->plain_get = strcmp(method, "GET") == 0 && !call->body.len && !c->server_name;
     struct curl_spare spare = {0};
     if (op->plain_get)

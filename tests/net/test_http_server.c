@@ -394,6 +394,31 @@ static void test_connection_is_reused(void **state)
     teardown(f);
 }
 
+// The server closed more kept connections than libcurl tries.
+static void test_closed_connections_are_noticed(void **state)
+{
+    enum { N = 20 };
+    struct fixture *f = setup(true, (struct http_server_config){.idle_timeout_s = 1});
+    f->client = client_for(f, true, (struct http_client_config){.ca_pem = f->ca.cert_pem});
+    struct result *r[N];
+    for (int i = 0; i < N; i++)
+        r[i] = start(f, f->client, (struct http_call){.path = "/peer"}, &collect);
+    for (int i = 0; i < N; i++) {
+        wait_for(f, r[i]->done);
+        assert_int_equal(r[i]->status, 200);
+        drop(r[i]);
+    }
+    run_ms(f, 3000);
+    struct result *after = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    assert_null(after->message);
+    assert_int_equal(after->status, 200);
+    drop(after);
+    after = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    assert_int_equal(after->status, 200);
+    drop(after);
+    teardown(f);
+}
+
 static void test_unix_socket_client(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
@@ -895,6 +920,7 @@ int main(void)
         cmocka_unit_test(test_plain_requests),
         cmocka_unit_test(test_client_limits_and_errors),
         cmocka_unit_test(test_connection_is_reused),
+        cmocka_unit_test(test_closed_connections_are_noticed),
         cmocka_unit_test(test_unix_socket_client),
         cmocka_unit_test(test_body_limits),
         cmocka_unit_test(test_protocol_details),

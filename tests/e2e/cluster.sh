@@ -71,12 +71,16 @@ current-context: e2e
 EOF
 }
 
+# The API server's address; its Service kubernetes has it for endpoint when it is not a loopback one.
+api_address=127.0.0.1
 start_control_plane() {
+    reconciler=none
+    [ $api_address = 127.0.0.1 ] || reconciler=lease
     etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
-    kube=https://127.0.0.1:$api_port
+    kube=https://$api_address:$api_port
     ca ca
     ca front-proxy-ca
-    cert apiserver ca "/CN=kube-apiserver" "IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+    cert apiserver ca "/CN=kube-apiserver" "IP:127.0.0.1,IP:$api_address,IP:10.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
     cert front-proxy front-proxy-ca "/CN=front-proxy-client"
     openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
     openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub" 2>/dev/null
@@ -88,7 +92,7 @@ start_control_plane() {
         --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
         --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port"
     start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
-        --bind-address 127.0.0.1 --advertise-address 127.0.0.1 --endpoint-reconciler-type=none \
+        --bind-address $api_address --advertise-address $api_address --endpoint-reconciler-type=$reconciler \
         --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
         --authorization-mode=Node,RBAC --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
         --service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.0.0.0/24 \

@@ -1,0 +1,38 @@
+# Nodes on which gpuscale's own manifests run, to be sourced after cluster.sh inside network, mount and
+# pid namespaces of the test's own: kubelets (tests/e2e/node) with a bridge for their pods, simulated
+# GPUs, and what passes on to services' addresses.
+
+# A folder as the image of all gpuscale containers; the loads of apps; services' names.
+start_network() {
+    mount -t tmpfs tmpfs /run
+    mount -t tmpfs tmpfs /dev/shm # simulated GPUs go with the test
+    ip link set lo up
+    ip link add pods0 type bridge
+    ip addr add 10.244.0.1/16 dev pods0
+    ip link set pods0 up
+    api_address=10.244.0.1
+    mkdir "$dir/image" "$dir/load" "$dir/containers"
+    chmod 755 "$dir"
+    cp "$gpuscale" "$source/build/src/nvmlsim/libgpuscale-nvmlsim.so" "$source/build/bench/workload" "$dir/image/"
+    echo "127.0.0.1 localhost" >"$dir/hosts"
+}
+
+start_proxy() {
+    start proxy "$bin/node" --mode=proxy --kubeconfig="$dir/admin.kubeconfig" --hosts="$dir/hosts" --load="$dir/load"
+}
+
+# NAME NUMBER GPUS: with the address 10.244.0.1NUMBER and GPUS simulated ones.
+start_kubelet() {
+    ip addr add "10.244.0.1$2/16" dev pods0
+    kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"
+    cert "kubelet-$1" ca "/O=system:nodes/CN=system:node:$1" "DNS:$1,IP:10.244.0.1$2"
+    "$gpuscale" sim create "$3" --name="/gpuscale-$1" >"$dir/sim-$1.log"
+    uuids=$("$gpuscale" sim status --name="/gpuscale-$1" -o json | jq -r '[.gpus[].uuid] | join(",")')
+    start "node-$1" unshare -m sh -c 'mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/kubelet && mount -t tmpfs tmpfs /var/log &&
+        mkdir /var/log/pods /var/log/containers && exec "$@"' sh "$bin/node" --name="$1" --address="10.244.0.1$2" --pod-network="10.244.$2" \
+        --kubeconfig="$dir/node-$1.kubeconfig" --tls-cert-file="$dir/kubelet-$1.crt" --tls-private-key-file="$dir/kubelet-$1.key" \
+        --client-ca-file="$dir/ca.crt" --gpus="$uuids" --image="$dir/image" --hosts="$dir/hosts" --logs="$dir/containers" \
+        --sim="/gpuscale-$1" --load="$dir/load"
+    wait_for 60 "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
+    wait_for 30 "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
+}

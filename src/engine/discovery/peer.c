@@ -54,7 +54,7 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
                                      .follow_redirects = http->follow_redirects,
                                      .idle_connections = IDLE_CONNECTIONS,
                                      .user_agent = "gpuscale/" GPUSCALE_VERSION};
-    return http_client_new_curl(loop, &cfg, ret);
+    return http_client_new_direct(loop, &cfg, ret);
 }
 
 static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,

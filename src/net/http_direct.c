@@ -113,6 +113,7 @@ static void leave_idle(struct direct_conn *conn)
 {
     TAILQ_REMOVE(&conn->client->idle, conn, link);
     conn->client->n_idle--;
+    uv_ref((uv_handle_t *)&conn->tcp);
 }
 
 static void keep_conn(struct direct_conn *conn)
@@ -120,6 +121,7 @@ static void keep_conn(struct direct_conn *conn)
     struct direct_client *c = conn->client;
     conn->op = NULL;
     uv_timer_stop(&conn->deadline);
+    uv_unref((uv_handle_t *)&conn->tcp); // a kept connection does not keep the loop
     TAILQ_INSERT_HEAD(&c->idle, conn, link);
     if (++c->n_idle <= c->max_idle)
         return;

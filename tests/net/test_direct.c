@@ -164,6 +164,18 @@ static void test_connection_is_kept(void **state)
     end(&f);
 }
 
+// `gpuscale query` once never ended: the loop waited for the end of its kept connection.
+static void test_kept_connection_lets_the_loop_end(void **state)
+{
+    struct fixture f;
+    begin(&f, SCRIPTS(SCRIPT(OK("3", "one"), OK("3", "two"))));
+    assert_get(&f, "/", 200, "one");
+    assert_int_equal(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
+    assert_get(&f, "/", 200, "two");
+    assert_int_equal(f.peer.connections, 1);
+    end(&f);
+}
+
 static void test_headers_are_sent(void **state)
 {
     struct fixture f;
@@ -342,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_connection_is_kept),
+        cmocka_unit_test(test_kept_connection_lets_the_loop_end),
         cmocka_unit_test(test_headers_are_sent),
         cmocka_unit_test(test_header_cannot_smuggle),
         cmocka_unit_test(test_kept_connection_that_the_peer_closed),

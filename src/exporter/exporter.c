@@ -33,7 +33,8 @@ struct exporter {
     uint64_t map_version;
     struct gs_buf body; // of /metrics; the first gpu_len bytes are of sample and map
     size_t gpu_len;
-    bool dirty; // sample or map are newer than the body
+    bool dirty;     // sample or map are newer than the body
+    bool asked_for; // somebody got this body
 };
 
 static size_t count_hung(const struct exporter *e)
@@ -92,23 +93,28 @@ static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
                         busy ? "the driver has not returned from a call" : "the sampler is late");
 }
 
+static void write_page(struct exporter *e)
+{
+    const struct render_input in = {.sample = e->sample,
+                                    .map = attribution_map(e->attribution),
+                                    .map_version = e->map_version,
+                                    .replicas = attribution_replicas(e->attribution)};
+    gs_buf_clear(&e->body);
+    if (e->sample)
+        renderer_page(e->renderer, &in, &e->body);
+    e->gpu_len = e->body.len;
+    e->dirty = false;
+}
+
 static void handle_metrics(struct exporter *e, struct http_exchange *x)
 {
     if (!e->samples && !e->failures) {
         reply_unavailable(e, x);
         return;
     }
-    if (e->dirty) {
-        gs_buf_clear(&e->body);
-        const struct render_input in = {.sample = e->sample,
-                                        .map = attribution_map(e->attribution),
-                                        .map_version = e->map_version,
-                                        .replicas = attribution_replicas(e->attribution)};
-        if (e->sample)
-            renderer_page(e->renderer, &in, &e->body);
-        e->gpu_len = e->body.len;
-        e->dirty = false;
-    }
+    if (e->dirty)
+        write_page(e);
+    e->asked_for = true;
     struct attribution_status status;
     struct render_self self = self_of(e, &status);
     e->body.len = e->gpu_len; // what tells of ages is new in each reply
@@ -267,6 +273,10 @@ static void on_sample(void *arg, struct sample *s, struct gs_error *err, bool op
         take_failure(e, err, opened);
     else
         take_sample(e, s);
+    // Who asked for the last page will ask for this one: it need not wait then.
+    if (e->asked_for)
+        write_page(e);
+    e->asked_for = false;
 }
 
 // What the kubelet's answer leaves open is asked of the API server, and nothing else is.

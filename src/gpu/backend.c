@@ -197,7 +197,6 @@ struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct g
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->posted, &attr);
     pthread_cond_init(&b->done, &attr);
     pthread_condattr_destroy(&attr);
     struct gs_error *err = make_ready(b);
@@ -217,6 +216,15 @@ static bool any_thread(const struct gpu_backend *b)
     return any;
 }
 
+static void wake_all(struct gpu_backend *b)
+{
+    if (b->event_worker)
+        pthread_cond_signal(&b->event_worker->posted);
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        if (b->workers[i])
+            pthread_cond_signal(&b->workers[i]->posted);
+}
+
 bool gpu_backend_stop(struct gpu_backend *b)
 {
     if (!b)
@@ -225,7 +233,7 @@ bool gpu_backend_stop(struct gpu_backend *b)
     struct timespec at = {deadline / GS_NS_PER_SEC, deadline % GS_NS_PER_SEC};
     pthread_mutex_lock(&b->lock);
     b->ending = true;
-    pthread_cond_broadcast(&b->posted);
+    wake_all(b);
     while (any_thread(b) && gs_mono_ns() < deadline)
         pthread_cond_timedwait(&b->done, &b->lock, &at);
     bool ended = !any_thread(b);

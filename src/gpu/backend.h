@@ -31,6 +31,8 @@ struct gpm_slot {
     bool used, seen;
     nvml_gpm_sample older, newer;
     int64_t older_ns; // 0: none taken yet
+    // Of the last interval: two samples must be some time apart, and passes may come faster.
+    struct gpu_value last[GPU_PROF_COUNT];
 };
 
 enum { NVLINK_LINKS = 6, CLOCK_RING = 1024 };
@@ -85,8 +87,9 @@ struct gpu_worker {
     uint32_t index;
     pthread_t thread;
     bool started;
-    enum gpu_job job; // under the lock, as the next two
-    bool busy, late;  // late: a pass has ended without it
+    pthread_cond_t posted; // a job, or the end
+    enum gpu_job job;      // under the lock, as the next two
+    bool busy, late;       // late: a pass has ended without it
     int64_t busy_since_ns;
 
     struct gpu_reader reader;
@@ -114,7 +117,7 @@ struct gpu_backend {
     struct gpu_worker *workers[GPU_MAX_DEVICES], *event_worker;
 
     pthread_mutex_t lock;
-    pthread_cond_t posted, done;
+    pthread_cond_t done; // the last awaited worker is, or one has ended
     bool ending;
     unsigned refs; // of the owner and of the threads
 };

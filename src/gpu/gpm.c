@@ -7,6 +7,7 @@
 #include "base/slice.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MIN_SPAN_NS (100 * GS_NS_PER_MS) // NVML wants more than that between two samples
 
@@ -93,6 +94,7 @@ static struct gpm_slot *slot_of(struct known_device *k, uint32_t gpu_instance)
         free_slot->gpu_instance = gpu_instance;
         free_slot->used = true;
         free_slot->older_ns = 0;
+        set_all(free_slot->last, GPU_UNKNOWN);
     }
     return free_slot;
 }
@@ -157,16 +159,20 @@ static void read_slot(struct gpu_reader *r, struct known_device *k, uint32_t gpu
         return;
     s->seen = true;
     int64_t now = gs_mono_ns();
-    if (s->older_ns && now - s->older_ns <= MIN_SPAN_NS)
+    if (s->older_ns && now - s->older_ns <= MIN_SPAN_NS) {
+        memcpy(prof, s->last, sizeof(s->last));
         return;
+    }
     nvml_ret ret = take_sample(r, k, s);
     if (ret != NVML_OK) {
         set_all(prof, backend_validity(ret));
+        set_all(s->last, GPU_UNKNOWN);
         s->older_ns = 0;
         return;
     }
     if (s->older_ns) {
         compute(r, s, prof);
+        memcpy(s->last, prof, sizeof(s->last));
         nvml_gpm_sample sample = s->older;
         s->older = s->newer;
         s->newer = sample;

@@ -45,6 +45,7 @@ static void worker_free(struct gpu_worker *w)
 {
     if (!w)
         return;
+    pthread_cond_destroy(&w->posted);
     reader_finish(&w->reader);
     free(w->known);
     device_free(w->device);
@@ -65,7 +66,6 @@ void backend_unref(struct gpu_backend *b)
         worker_free(b->workers[i]);
     worker_free(b->event_worker);
     reader_finish(&b->reader);
-    pthread_cond_destroy(&b->posted);
     pthread_cond_destroy(&b->done);
     pthread_mutex_destroy(&b->lock);
     free(b->library);
@@ -140,6 +140,19 @@ static void run_job(struct gpu_worker *w, enum gpu_job job)
     }
 }
 
+static bool awaited(const struct gpu_worker *w)
+{
+    return w && w->busy && !w->late;
+}
+
+static bool any_awaited(const struct gpu_backend *b)
+{
+    bool any = awaited(b->event_worker);
+    for (size_t i = 0; i < GPU_MAX_DEVICES && !any; i++)
+        any = awaited(b->workers[i]);
+    return any;
+}
+
 static void *worker_main(void *arg)
 {
     struct gpu_worker *w = arg;
@@ -147,7 +160,7 @@ static void *worker_main(void *arg)
     pthread_mutex_lock(&b->lock);
     for (;;) {
         while (!b->ending && w->job == JOB_NONE)
-            pthread_cond_wait(&b->posted, &b->lock);
+            pthread_cond_wait(&w->posted, &b->lock);
         if (b->ending)
             break;
         enum gpu_job job = w->job;
@@ -157,7 +170,8 @@ static void *worker_main(void *arg)
         pthread_mutex_lock(&b->lock);
         w->busy = w->late = false;
         w->busy_since_ns = 0;
-        pthread_cond_broadcast(&b->done);
+        if (!any_awaited(b))
+            pthread_cond_signal(&b->done);
     }
     w->busy = w->late = false;
     w->started = false;
@@ -172,6 +186,7 @@ struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index)
     struct gpu_worker *w = gs_alloc(sizeof(*w));
     w->backend = b;
     w->index = index;
+    pthread_cond_init(&w->posted, NULL);
     w->reader.nvml = &b->nvml;
     w->reader.backend = b;
     pthread_attr_t attr;
@@ -207,21 +222,8 @@ void worker_post(struct gpu_worker *w, enum gpu_job job)
     w->job = job;
     w->busy = true;
     w->busy_since_ns = gs_mono_ns();
-    pthread_cond_broadcast(&b->posted);
+    pthread_cond_signal(&w->posted);
     pthread_mutex_unlock(&b->lock);
-}
-
-static bool awaited(const struct gpu_worker *w)
-{
-    return w && w->busy && !w->late;
-}
-
-static bool any_awaited(const struct gpu_backend *b)
-{
-    bool any = awaited(b->event_worker);
-    for (size_t i = 0; i < GPU_MAX_DEVICES && !any; i++)
-        any = awaited(b->workers[i]);
-    return any;
 }
 
 static void become_late(struct gpu_worker *w)

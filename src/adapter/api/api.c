@@ -30,6 +30,9 @@ static void call_free(struct api_call *c)
     provider_cancel(c->ask);
     api_usage_cancel(c->usage);
     audit_end(c->audit);
+    previous_cancel(c->passed);
+    free(c->passed_cause);
+    api_drop_user(c);
     kube_selector_finish(&c->metric_selector);
     api_path_finish(&c->path);
     free(c);
@@ -74,6 +77,8 @@ bool api_has_group(const struct api *a, const char *group)
     const struct adapter_config *c = a->w.config;
     if (!c)
         return false;
+    if (api_previous(a, group))
+        return true;
     if (gs_streq(group, API_CUSTOM))
         return c->n_custom > 0 || a->w.gpu;
     if (gs_streq(group, API_EXTERNAL))
@@ -101,7 +106,7 @@ static void serve_group(struct api_call *c)
         api_call_end(c);
     } else if (c->path.kind == API_METRIC) {
         api_metric(c);
-    } else {
+    } else if (c->a->w.config->resource.present || !api_pass_on(c, "")) {
         api_usage(c);
     }
 }
@@ -134,6 +139,7 @@ static void on_checked(void *arg, const struct auth_decision *d)
     c->auth = NULL;
     if (c->audit)
         audit_decided(c->audit, d);
+    api_keep_user(c, d->user);
     if (d->allowed)
         dispatch(c);
     else

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "adapter/api/audit.h"
+#include "adapter/api/previous.h"
 #include "adapter/provider/provider.h"
 #include "base/buf.h"
 
@@ -25,7 +26,9 @@ struct api_world {
 
 struct api_options {
     struct auth *auth;
-    struct audit *audit;      // may be NULL
+    struct audit *audit; // may be NULL
+    // Who served the groups before; NULL: nobody.
+    struct previous *previous_custom, *previous_external, *previous_resource;
     struct kube_client *kube; // for metrics.k8s.io: lists of pods and nodes; may be NULL
     // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
     const char *(*not_ready)(void *arg);

@@ -38,6 +38,9 @@ struct api_call {
     const char *metric_selector_text;
     struct usage_call *usage;
     struct audit_event *audit;
+    struct previous_op *passed;
+    char *passed_cause;
+    struct auth_user user; // where the previous owner is told
 };
 
 void api_call_end(struct api_call *c); // answered: frees it
@@ -52,7 +55,18 @@ void api_usage_cancel(struct usage_call *u);
 bool api_discovery(struct api_call *c);
 bool api_health(struct api_call *c);
 
+// --- the previous owner (pass_on.c) ---
+
+struct previous *api_previous(const struct api *a, const char *group); // NULL: none
+// False: there is none for this request. cause: why it is not answered here.
+bool api_pass_on(struct api_call *c, const char *cause);
+void api_keep_user(struct api_call *c, const struct auth_user *u);
+void api_drop_user(struct api_call *c);
+
 // --- writing ---
+
+// 404 for a metric; theirs: what the previous owner said, may be NULL.
+void api_reply_not_found(struct api_call *c, const char *cause, const char *theirs);
 
 void api_add_json_string(struct gs_buf *out, struct gs_slice s); // quoted, HTML-escaped as Go does
 bool api_has_group(const struct api *a, const char *group);

@@ -217,17 +217,23 @@ static void reply_internal(struct api_call *c, const char *what, const char *cau
     kube_reply_status(c->x, kube_status_failure(500, "InternalError", text, details));
 }
 
-static void reply_not_found(struct api_call *c, const struct provider_answer *a)
+static void reply_not_found(struct api_call *c, const char *object, const char *cause,
+                            const char *theirs)
 {
     const struct api_path *p = &c->path;
     bool external = gs_streq(p->group, API_EXTERNAL);
     const char *resource = p->object_resource;
     if (external)
         resource = gs_streq(p->object_ns, "default") ? "namespaces" : "";
-    bool one = a->outcome == PROVIDER_NO_SAMPLE;
-    kube_reply_failure(
-        c->x, 404, "NotFound", "the server could not find the metric %s for %s%s%s%s%s", p->metric,
-        resource, one ? " " : "", one ? p->object_name : "", *a->cause ? ": " : "", a->cause);
+    kube_reply_failure(c->x, 404, "NotFound",
+                       "the server could not find the metric %s for %s%s%s%s%s%s%s", p->metric,
+                       resource, object ? " " : "", object ? object : "", *cause ? ": " : "", cause,
+                       theirs ? "; " : "", theirs ? theirs : "");
+}
+
+void api_reply_not_found(struct api_call *c, const char *cause, const char *theirs)
+{
+    reply_not_found(c, NULL, cause, theirs);
 }
 
 static void reply_answer(struct api_call *c, const struct provider_answer *a)
@@ -237,8 +243,10 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
     case PROVIDER_OK:
         break;
     case PROVIDER_NO_METRIC:
+        reply_not_found(c, NULL, a->cause, NULL);
+        return;
     case PROVIDER_NO_SAMPLE:
-        reply_not_found(c, a);
+        reply_not_found(c, c->path.object_name, a->cause, NULL);
         return;
     case PROVIDER_SOURCE_FAILED:
         reply_internal(c, "unable to fetch metrics", a->cause);
@@ -263,15 +271,15 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
         http_bytes_unref(body);
         return;
     }
-    struct provider_answer none = {.outcome = PROVIDER_NO_SAMPLE,
-                                   .cause = "its value is not a number that can be served"};
-    reply_not_found(c, &none);
+    reply_not_found(c, c->path.object_name, "its value is not a number that can be served", NULL);
 }
 
 static void on_answer(void *arg, const struct provider_answer *a)
 {
     struct api_call *c = arg;
     c->ask = NULL;
+    if (a->unserved && api_pass_on(c, a->cause))
+        return;
     reply_answer(c, a);
     api_call_end(c);
 }

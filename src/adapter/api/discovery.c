@@ -4,6 +4,7 @@
 #include "adapter/api/api_private.h"
 
 #include "adapter/provider/gpu.h"
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/status.h"
 
@@ -47,12 +48,16 @@ static void reply_groups(struct api_call *c)
 
 // --- resources of a group ---
 
-static void add_resource(struct gs_buf *out, size_t *n, const char *resource, const char *group,
-                         struct gs_slice metric, bool namespaced, const char *kind)
+// names: where what is listed is written down; may be NULL.
+static void add_resource(struct gs_buf *out, size_t *n, struct gs_hmap *names, const char *resource,
+                         const char *group, struct gs_slice metric, bool namespaced,
+                         const char *kind)
 {
     GS_AUTO_BUF struct gs_buf name = {0};
     gs_buf_addf(&name, "%s%s%s%s", resource, *group ? "." : "", group, *resource ? "/" : "");
     gs_buf_add_slice(&name, metric);
+    if (names)
+        gs_hmap_put(names, gs_buf_slice(&name), names);
     gs_buf_add_str(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     api_add_json_string(out, gs_buf_slice(&name));
     gs_buf_addf(out,
@@ -68,16 +73,37 @@ static bool is_known(const struct api *a, const struct registry_metric *m)
     return r && registry_find(a->w.registry, r, m->namespaced, name);
 }
 
-static void add_gpu(const struct api *a, struct gs_buf *out, size_t *n)
+static void add_gpu(const struct api *a, struct gs_buf *out, size_t *n, struct gs_hmap *names)
 {
     const struct registry_metric *m;
     const struct gpu_owner *o;
     for (size_t i = 0; a->w.gpu && (m = registry_nth(a->w.gpu, false, i)); i++) {
         if (is_known(a, m))
             continue;
-        add_resource(out, n, m->resource, m->group, m->name, m->namespaced, "MetricValueList");
+        add_resource(out, n, names, m->resource, m->group, m->name, m->namespaced,
+                     "MetricValueList");
         for (size_t k = 0; gs_streq(m->resource, "pods") && (o = gpu_owner_nth(k)); k++)
-            add_resource(out, n, o->resource, o->group, m->name, true, "MetricValueList");
+            add_resource(out, n, names, o->resource, o->group, m->name, true, "MetricValueList");
+    }
+}
+
+// What the previous owner has and we have not: its names that do not stand in `names`.
+static void add_previous(const struct api_call *c, const struct gs_hmap *names, struct gs_buf *out,
+                         size_t *n)
+{
+    const struct previous *p = api_previous(c->a, c->path.group);
+    GS_AUTO_FREE char *version = gs_format("%s/%s", c->path.group, c->path.version);
+    const json_t *list =
+        p && !http_header(c->x, PREVIOUS_MARK) ? previous_resources(p, version) : NULL;
+    size_t i;
+    json_t *item;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, item) {
+        const char *name = gs_json_str(item, "name", NULL);
+        if (!name || (names && gs_hmap_get_str(names, name)))
+            continue;
+        if ((*n)++)
+            gs_buf_add_char(out, ',');
+        gs_json_dump(item, out);
     }
 }
 
@@ -88,21 +114,35 @@ static void reply_list(struct api_call *c)
     GS_AUTO_BUF struct gs_buf out = {0};
     size_t n = 0;
     bool external = gs_streq(c->path.group, API_EXTERNAL);
+    GS_CLEANUP(gs_hmap_freep)
+    struct gs_hmap *names = api_previous(a, c->path.group) ? gs_hmap_new(NULL) : NULL;
     gs_buf_addf(&out,
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s/%s\","
                 "\"resources\":[",
                 c->path.group, c->path.version);
     for (size_t i = 0; (m = registry_nth(a->w.registry, external, i)); i++)
-        add_resource(&out, &n, external ? "" : m->resource, external ? "" : m->group, m->name,
-                     m->namespaced, external ? "ExternalMetricValueList" : "MetricValueList");
+        add_resource(&out, &n, names, external ? "" : m->resource, external ? "" : m->group,
+                     m->name, m->namespaced,
+                     external ? "ExternalMetricValueList" : "MetricValueList");
     if (!external)
-        add_gpu(a, &out, &n);
+        add_gpu(a, &out, &n, names);
+    add_previous(c, names, &out, &n);
     gs_buf_add_str(&out, "]}\n");
     kube_reply_compact(c->x, 200, gs_buf_slice(&out));
 }
 
 static void reply_usage_list(struct api_call *c)
 {
+    if (!c->a->w.config->resource.present) { // the previous owner's alone
+        GS_AUTO_BUF struct gs_buf out = {0};
+        size_t n = 0;
+        gs_buf_addf(&out, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"
+                          "\"" API_RESOURCE "/v1beta1\",\"resources\":[");
+        add_previous(c, NULL, &out, &n);
+        gs_buf_add_str(&out, "]}\n");
+        kube_reply_compact(c->x, 200, gs_buf_slice(&out));
+        return;
+    }
     GS_AUTO_JSON json_t *body = json_pack(
         "{s:s, s:s, s:s, s:[{s:s, s:s, s:b, s:s, s:[s,s]}, {s:s, s:s, s:b, s:s, s:[s,s]}]}", "kind",
         "APIResourceList", "apiVersion", "v1", "groupVersion", API_RESOURCE "/v1beta1", "resources",

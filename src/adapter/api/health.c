@@ -199,6 +199,33 @@ static void add_audit(const struct api *a, struct gs_buf *out)
                 (unsigned long long)s.failures);
 }
 
+static void add_previous(const struct api *a, struct gs_buf *out)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"requests_total", "counter", "Requests passed on to the previous owner of a group."},
+        {"failures_total", "counter", "Those that it did not answer."},
+        {"up", "gauge", "1: the last question was answered."},
+    };
+    static const char *const groups[] = {API_CUSTOM, API_EXTERNAL, API_RESOURCE};
+    bool any = a->o.previous_custom || a->o.previous_external || a->o.previous_resource;
+    for (size_t k = 0; any && k < GS_ARRAY_LEN(families); k++) {
+        GS_AUTO_FREE char *full = gs_format("gpuscale_adapter_previous_owner_%s", families[k].name);
+        family(out, full, families[k].type, families[k].help);
+        for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
+            const struct previous *p = api_previous(a, groups[i]);
+            struct previous_stats s = {0};
+            if (!p)
+                continue;
+            previous_stats(p, &s);
+            const uint64_t values[] = {s.requests, s.failures, s.up};
+            gs_buf_addf(out, "%s{group=\"%s\"} %llu\n", full, groups[i],
+                        (unsigned long long)values[k]);
+        }
+    }
+}
+
 static void reply_metrics(struct api_call *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -209,6 +236,7 @@ static void reply_metrics(struct api_call *c)
     add_rules(c->a, &out);
     add_auth(c->a, &out);
     add_audit(c->a, &out);
+    add_previous(c->a, &out);
     if (c->a->o.more_metrics)
         c->a->o.more_metrics(c->a->o.arg, &out);
     http_reply(c->x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));

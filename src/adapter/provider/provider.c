@@ -29,7 +29,8 @@ struct provider_call {
     struct kube_selector selector;
     provider_fn cb;
     void *arg;
-    bool inside; // still in provider_ask
+    bool inside;   // still in provider_ask
+    bool unserved; // no rule is for it
     bool done;
     const struct registry_metric *metric; // valid until the next wait only
     const struct adapter_rule *rule;
@@ -76,6 +77,7 @@ static void call_free(struct provider_call *c)
 static void end(struct provider_call *c, struct provider_answer *a)
 {
     a->resource = c->resource;
+    a->unserved = c->unserved;
     a->cause = c->cause.data ? c->cause.data : "";
     a->trace = c->trace.data ? c->trace.data : "";
     a->until_ns = c->until_ns;
@@ -401,6 +403,7 @@ static void no_rule(struct provider_call *c)
         registry_rule(c->p->o.registry, i, &s);
         bad += s.error != NULL;
     }
+    c->unserved = true;
     if (*others || *gpu)
         fail(c, PROVIDER_NO_METRIC, "it is served for %s only", *others ? others : gpu);
     else if (bad)
@@ -413,6 +416,7 @@ static void no_rule(struct provider_call *c)
 static void start_external(struct provider_call *c)
 {
     if (!take(c, registry_find_external(c->p->o.registry, c->rq.metric))) {
+        c->unserved = true;
         fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
         return;
     }
@@ -424,6 +428,7 @@ static void start(struct provider_call *c)
 {
     const struct mapped *m = mapper_find_text(c->p->o.mapper, c->rq.resource);
     if (!m) {
+        c->unserved = true;
         fail(c, gs_streq(c->rq.name, "*") ? PROVIDER_LIST_FAILED : PROVIDER_NO_METRIC,
              "the cluster has no resource %s", c->rq.resource);
         return;

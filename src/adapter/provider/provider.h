@@ -40,6 +40,7 @@ struct provider_value {
 struct provider_answer {
     enum provider_outcome outcome;
     const char *cause; // for people, of what is not OK; may be ""
+    bool unserved;     // no rule is for it: somebody else's may be
     const struct mapped *resource;
     const struct provider_value *values; // in the order of the list
     size_t n;

@@ -159,10 +159,15 @@ static struct gs_error *start(struct run *r)
         err = run_make_auth(r);
     if (!err)
         err = make_audit(r);
+    if (!err)
+        err = run_make_owners(r);
     if (err)
         return err;
     const struct api_options api = {.auth = r->auth,
                                     .audit = r->audit,
+                                    .previous_custom = r->previous_custom,
+                                    .previous_external = r->previous_external,
+                                    .previous_resource = r->previous_resource,
                                     .kube = r->lister.kube,
                                     .not_ready = not_ready,
                                     .more_metrics = more_metrics,
@@ -181,6 +186,7 @@ static void finish(struct run *r)
     http_server_stop(r->server);
     api_free(r->api);
     audit_free(r->audit);
+    run_free_owners(r);
     auth_free(r->auth);
     run_free_worlds(r);
     run_free_sources(r);
@@ -228,6 +234,8 @@ const struct gs_verb verb_adapter = {
         "last. /readyz is good when the source answers; /metrics tells the state of each rule. The "
         "configuration and the certificates are read again when their files change, or on SIGHUP; "
         "a wrong configuration leaves the old one in force.\n\n"
+        "--previous-owner passes on what no rule here serves to who served the API group before: "
+        "another adapter, KEDA, metrics-server.\n\n"
         "gpuscale check adapter FILE shows what the rules of a file would do; gpuscale explain "
         "metric PATH shows how one request is answered.",
     .examples =
@@ -235,7 +243,10 @@ const struct gs_verb verb_adapter = {
         "--prometheus-url=http://prometheus:9090 "
         "--secure-port=6443 --cert-dir=/tmp/cert\n"
         "gpuscale adapter --config=values.yaml --secure-port=6443 --lister-kubeconfig=kubeconfig "
-        "--authentication-kubeconfig=kubeconfig --authorization-kubeconfig=kubeconfig",
+        "--authentication-kubeconfig=kubeconfig --authorization-kubeconfig=kubeconfig\n"
+        "gpuscale adapter "
+        "--previous-owner=external.metrics.k8s.io=keda/keda-operator-metrics-apiserver "
+        "--previous-owner-ca-file=/etc/keda/ca.crt --secure-port=6443 --cert-dir=/tmp/cert",
     .opts = adapter_option_rows,
     .opts_size = sizeof(struct adapter_flags),
     .max_args = 0,

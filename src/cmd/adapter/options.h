@@ -31,6 +31,10 @@ struct adapter_flags {
     const char *client_ca_file, *requestheader_ca_file;
     struct gs_opt_list allowed_names, username_headers, group_headers, extra_prefixes,
         always_allow_paths;
+    // previous owners
+    struct gs_opt_list previous_owners;
+    const char *previous_ca_file, *previous_token_file, *previous_cert_file, *previous_key_file;
+    bool previous_front_proxy, previous_insecure;
     // audit log
     const char *audit_policy, *audit_path, *audit_format, *audit_version, *audit_mode;
     int64_t audit_max_age, audit_max_backup, audit_max_size;

@@ -40,6 +40,9 @@ struct run {
     struct world now, next; // next: loaded, its first round is under way
     struct auth *auth;
     struct audit *audit; // NULL: none
+    struct previous **owners;
+    size_t n_owners;
+    struct previous *previous_custom, *previous_external, *previous_resource; // of them
     struct api *api;
     struct serving *serving;
     struct http_server *server;
@@ -71,6 +74,11 @@ struct gs_error *run_connect_clusters(struct run *r);
 void run_watch_resources(struct run *r);
 struct gs_error *run_make_auth(struct run *r);
 void run_free_clusters(struct run *r);
+
+// --- owners.c: previous owners of the API groups ---
+
+struct gs_error *run_make_owners(struct run *r);
+void run_free_owners(struct run *r);
 
 // --- sources.c: where numbers come from ---
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that nothing here answers, given to the previous owner of their API group.
+#include "adapter/api/api_private.h"
+
+#include "base/mem.h"
+#include "kube/status.h"
+
+struct previous *api_previous(const struct api *a, const char *group)
+{
+    return gs_streq(group, API_CUSTOM)     ? a->o.previous_custom
+           : gs_streq(group, API_EXTERNAL) ? a->o.previous_external
+           : gs_streq(group, API_RESOURCE) ? a->o.previous_resource
+                                           : NULL;
+}
+
+void api_keep_user(struct api_call *c, const struct auth_user *u)
+{
+    const struct previous *p = c->path.group ? api_previous(c->a, c->path.group) : NULL;
+    if (!p || !previous_wants_user(p))
+        return;
+    c->user = (struct auth_user){.name = gs_strdup(u->name),
+                                 .uid = gs_strdup(u->uid),
+                                 .groups = json_incref(u->groups),
+                                 .extra = json_incref(u->extra)};
+}
+
+void api_drop_user(struct api_call *c)
+{
+    free(c->user.name);
+    free(c->user.uid);
+    json_decref(c->user.groups);
+    json_decref(c->user.extra);
+}
+
+static void reply_unavailable(struct api_call *c, struct gs_error *err)
+{
+    const char *name = previous_name(api_previous(c->a, c->path.group));
+    kube_reply_failure(c->x, 503, "ServiceUnavailable",
+                       "%s%sthe previous owner of %s at %s does not answer: %s", c->passed_cause,
+                       *c->passed_cause ? "; " : "", c->path.group, name, gs_error_message(err));
+    gs_error_free(err);
+}
+
+// Why there is nothing here and nothing there.
+static void reply_neither(struct api_call *c, const struct http_answer *a)
+{
+    GS_AUTO_JSON json_t *body = NULL;
+    gs_error_free(gs_json_parse(a->body, false, &body));
+    const char *message = gs_json_str(body, "message", NULL);
+    GS_AUTO_FREE char *theirs =
+        gs_format("the previous owner of %s: %s", c->path.group,
+                  message ? message : "it has no such path (HTTP status 404)");
+    api_reply_not_found(c, c->passed_cause, theirs);
+}
+
+static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct api_call *c = arg;
+    c->passed = NULL;
+    if (!err && a->status == 401)
+        err = gs_error_new(GS_EPERM, "it does not know us (HTTP status 401)");
+    if (err)
+        reply_unavailable(c, err);
+    else if (a->status == 404 && c->path.kind == API_METRIC)
+        reply_neither(c, a);
+    else
+        http_reply(c->x, a->status, a->content_type ? a->content_type : "application/json",
+                   a->body);
+    api_call_end(c);
+}
+
+bool api_pass_on(struct api_call *c, const char *cause)
+{
+    struct previous *p = api_previous(c->a, c->path.group);
+    if (!p || http_header(c->x, PREVIOUS_MARK))
+        return false;
+    c->passed_cause = gs_strdup(cause);
+    struct gs_error *err = previous_ask(p, c->x, &c->user, on_answer, c, &c->passed);
+    if (!err)
+        return true;
+    bool many = gs_error_code(err) == GS_ELIMIT;
+    kube_reply_failure(c->x, many ? 429 : 500, many ? "TooManyRequests" : "InternalError", "%s",
+                       gs_error_message(err));
+    gs_error_free(err);
+    api_call_end(c);
+    return true;
+}

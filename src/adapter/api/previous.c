@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/api/previous.h"
+
+#include "adapter/api/audit.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum {
+    RELIST_MS = 30000,
+    TIMEOUT_MS = 30000,
+    MAX_UNDER_WAY = 512,
+    MAX_LISTS = 8,
+    MAX_RESOURCES = 100000,
+    MAX_USER_HEADERS = 2000,
+};
+#define MAX_ANSWER ((size_t)64 * 1024 * 1024)
+
+struct list {
+    struct previous *p;
+    char *group_version;
+    json_t *resources; // the last good ones
+    struct peer_op *op;
+};
+
+struct previous {
+    struct peer *peer;
+    bool front_proxy;
+    unsigned timeout_ms;
+    uint64_t relist_ms;
+    uv_timer_t *timer;
+    struct list lists[MAX_LISTS];
+    size_t n_lists, under_way;
+    struct previous_stats stats;
+};
+
+struct previous_op {
+    struct previous *p;
+    struct peer_op *op;
+    void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err);
+    void *arg;
+};
+
+static void note(struct previous *p, const struct gs_error *err)
+{
+    if (err && p->stats.up)
+        gs_warn("adapter", "the previous owner %s does not answer: %s", peer_name(p->peer),
+                gs_error_message(err));
+    p->stats.up = !err;
+}
+
+// --- what it serves ---
+
+static void take_list(struct list *l, const struct http_answer *a)
+{
+    GS_AUTO_JSON json_t *body = NULL;
+    gs_error_free(gs_json_parse(a->body, false, &body));
+    json_t *resources = json_object_get(body, "resources");
+    if (!json_is_array(resources) || json_array_size(resources) > MAX_RESOURCES)
+        return;
+    json_decref(l->resources);
+    l->resources = json_incref(resources);
+}
+
+static void on_list(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct list *l = arg;
+    l->op = NULL;
+    if (!err && a->status == 404) // it does not have this version
+        json_decref(GS_TAKE(l->resources));
+    else if (!err && a->status == 200)
+        take_list(l, a);
+    else if (!err)
+        err = gs_error_new(GS_EUNAVAIL, "HTTP status %d", a->status);
+    note(l->p, err);
+    gs_error_free(err);
+}
+
+static void ask_list(struct list *l)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_list};
+    static const struct http_header headers[] = {
+        {"Accept", "application/json"}, {PREVIOUS_MARK, "1"}, {0}};
+    if (l->op)
+        return;
+    GS_AUTO_FREE char *path = gs_format("/apis/%s", l->group_version);
+    const struct http_call call = {
+        .path = path, .headers = headers, .timeout_ms = l->p->timeout_ms, .max_reply = MAX_ANSWER};
+    l->op = peer_send(l->p->peer, &call, &callbacks, l);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct previous *p = t->data;
+    for (size_t i = 0; i < p->n_lists; i++)
+        ask_list(&p->lists[i]);
+}
+
+void previous_follow(struct previous *p, const char *group_version)
+{
+    for (size_t i = 0; i < p->n_lists; i++)
+        if (strcmp(p->lists[i].group_version, group_version) == 0)
+            return;
+    if (p->n_lists == MAX_LISTS)
+        return;
+    struct list *l = &p->lists[p->n_lists++];
+    *l = (struct list){.p = p, .group_version = gs_strdup(group_version)};
+    ask_list(l);
+}
+
+const json_t *previous_resources(const struct previous *p, const char *group_version)
+{
+    for (size_t i = 0; i < p->n_lists; i++)
+        if (strcmp(p->lists[i].group_version, group_version) == 0)
+            return p->lists[i].resources;
+    return NULL;
+}
+
+// --- passing on ---
+
+struct header_list {
+    struct http_header *items;
+    size_t n, cap;
+    struct gs_arena arena;
+};
+
+// False: what would break out of its line.
+static bool add_header(struct header_list *l, const char *name, const char *value)
+{
+    for (const char *p = value; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return false;
+    gs_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items));
+    l->items[l->n++] = (struct http_header){gs_arena_strndup(&l->arena, name, strlen(name)),
+                                            gs_arena_strndup(&l->arena, value, strlen(value))};
+    l->items[l->n] = (struct http_header){0};
+    return l->n <= MAX_USER_HEADERS;
+}
+
+static bool add_user(struct header_list *l, const struct auth_user *u)
+{
+    size_t i;
+    json_t *item, *values;
+    const char *key;
+    bool ok = u->name && add_header(l, "X-Remote-User", u->name);
+    if (u->uid)
+        ok = ok && add_header(l, "X-Remote-Uid", u->uid);
+    json_array_foreach (u->groups, i, item)
+        ok = ok && add_header(l, "X-Remote-Group", json_string_value(item));
+    json_object_foreach (u->extra, key, values) {
+        GS_AUTO_BUF struct gs_buf name = {0};
+        gs_buf_add_str(&name, "X-Remote-Extra-");
+        http_encode(gs_slice_of(key), &name);
+        json_array_foreach (values, i, item)
+            ok = ok && json_is_string(item) && add_header(l, name.data, json_string_value(item));
+    }
+    return ok;
+}
+
+static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct previous_op *op = arg;
+    struct previous *p = op->p;
+    p->under_way--;
+    p->stats.failures += err != NULL;
+    note(p, err);
+    op->cb(op->arg, a, err);
+    free(op);
+}
+
+static void send_request(struct previous_op *op, const struct http_exchange *x,
+                         const struct http_header *headers)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_answer};
+    GS_AUTO_BUF struct gs_buf path = {0};
+    audit_request_uri(x, &path);
+    const struct http_call call = {.path = path.data,
+                                   .headers = headers,
+                                   .timeout_ms = op->p->timeout_ms,
+                                   .max_reply = MAX_ANSWER};
+    op->op = peer_send(op->p->peer, &call, &callbacks, op);
+}
+
+struct gs_error *
+previous_ask(struct previous *p, const struct http_exchange *x, const struct auth_user *user,
+             void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err), void *arg,
+             struct previous_op **ret)
+{
+    static const char *const copied[] = {"Accept", "User-Agent", "Audit-ID"};
+    struct header_list l = {0};
+    if (p->under_way >= MAX_UNDER_WAY)
+        return gs_error_new(GS_ELIMIT, "%d requests wait for the previous owner already",
+                            MAX_UNDER_WAY);
+    bool ok = add_header(&l, PREVIOUS_MARK, "1");
+    for (size_t i = 0; i < GS_ARRAY_LEN(copied); i++)
+        if (http_header(x, copied[i]))
+            ok = ok && add_header(&l, copied[i], http_header(x, copied[i]));
+    if (p->front_proxy)
+        ok = ok && add_user(&l, user);
+    if (ok) {
+        struct previous_op *op = gs_alloc(sizeof(*op));
+        *op = (struct previous_op){.p = p, .cb = cb, .arg = arg};
+        p->under_way++;
+        p->stats.requests++;
+        *ret = op;
+        send_request(op, x, l.items);
+    }
+    free(l.items);
+    gs_arena_finish(&l.arena);
+    return ok ? NULL
+              : gs_error_new(GS_EINVAL, "the name of who asks cannot be written into a header");
+}
+
+void previous_cancel(struct previous_op *op)
+{
+    if (!op)
+        return;
+    op->p->under_way--;
+    peer_cancel(op->op);
+    free(op);
+}
+
+// --- life ---
+
+static void timer_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+struct gs_error *previous_new(uv_loop_t *loop, const struct previous_options *o,
+                              struct previous **ret)
+{
+    struct peer *peer = NULL;
+    if (!gs_starts(o->peer.url, "https://"))
+        return gs_error_new(GS_EINVAL, "\"%s\": a previous owner is reached by https", o->peer.url);
+    struct gs_error *err = peer_new(loop, &o->peer, &peer);
+    if (err)
+        return err;
+    struct previous *p = gs_alloc(sizeof(*p));
+    p->peer = peer;
+    p->front_proxy = o->front_proxy;
+    p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
+    p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
+    p->stats.up = true; // so that the first failure is told
+    p->timer = gs_alloc(sizeof(*p->timer));
+    uv_timer_init(loop, p->timer);
+    p->timer->data = p;
+    uv_timer_start(p->timer, on_timer, p->relist_ms, p->relist_ms);
+    *ret = p;
+    return NULL;
+}
+
+void previous_free(struct previous *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n_lists; i++) {
+        peer_cancel(p->lists[i].op);
+        json_decref(p->lists[i].resources);
+        free(p->lists[i].group_version);
+    }
+    uv_close((uv_handle_t *)p->timer, timer_closed);
+    peer_free(p->peer);
+    free(p);
+}
+
+const char *previous_name(const struct previous *p)
+{
+    return peer_name(p->peer);
+}
+
+bool previous_wants_user(const struct previous *p)
+{
+    return p->front_proxy;
+}
+
+void previous_stats(const struct previous *p, struct previous_stats *ret)
+{
+    *ret = p->stats;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// --previous-owner=[GROUP=]TARGET: who goes on to serve what is not served here.
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/adapter/run.h"
+
+#define ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// "https://…" as it is; "NAMESPACE/SERVICE[:PORT]" is the service under its name in the cluster.
+static char *url_of(const char *target)
+{
+    const char *slash = strchr(target, '/');
+    if (strstr(target, "://") || !slash || slash == target || !slash[1] || strchr(slash + 1, '/'))
+        return gs_strdup(target);
+    const char *colon = strchr(slash, ':');
+    int n = (int)(colon ? colon - slash - 1 : (ptrdiff_t)strlen(slash + 1));
+    return gs_format("https://%.*s.%.*s.svc%s", n, slash + 1, (int)(slash - target), target,
+                     colon ? colon : "");
+}
+
+static const char *given(const char *s)
+{
+    return s && *s ? s : NULL;
+}
+
+static struct gs_error *connect_owner(struct run *r, const char *target, struct previous **ret)
+{
+    const struct adapter_flags *f = r->f;
+    GS_AUTO_FREE char *url = url_of(target);
+    const char *token = given(f->previous_token_file), *cert = given(f->previous_cert_file);
+    if (!token && !cert && access(ACCOUNT_TOKEN, R_OK) == 0)
+        token = ACCOUNT_TOKEN;
+    const struct previous_options o = {.peer = {.url = url,
+                                                .ca_file = given(f->previous_ca_file),
+                                                .cert_file = cert,
+                                                .key_file = given(f->previous_key_file),
+                                                .token_file = token,
+                                                .insecure = f->previous_insecure},
+                                       .front_proxy = f->previous_front_proxy};
+    if (o.front_proxy && !cert)
+        return gs_error_new(GS_EINVAL, "--previous-owner-front-proxy needs "
+                                       "--previous-owner-client-cert-file and -key-file");
+    if (o.peer.insecure)
+        gs_warn("adapter", "the certificate of the previous owner %s is not verified", target);
+    return previous_new(&r->loop, &o, ret);
+}
+
+static struct gs_error *take_group(struct run *r, struct gs_slice group, struct previous *p,
+                                   const char *flag)
+{
+    static const char *const custom[] = {API_CUSTOM "/v1beta1", API_CUSTOM "/v1beta2", NULL};
+    static const char *const external[] = {API_EXTERNAL "/v1beta1", NULL};
+    static const char *const resource[] = {API_RESOURCE "/v1beta1", NULL};
+    const struct {
+        const char *name;
+        struct previous **slot;
+        const char *const *versions;
+    } groups[] = {{API_CUSTOM, &r->previous_custom, custom},
+                  {API_EXTERNAL, &r->previous_external, external},
+                  {API_RESOURCE, &r->previous_resource, resource}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
+        if (!gs_slice_eq_str(group, groups[i].name))
+            continue;
+        if (*groups[i].slot)
+            return gs_error_new(GS_EINVAL, "--previous-owner=%s: %s has one already", flag,
+                                groups[i].name);
+        *groups[i].slot = p;
+        for (size_t k = 0; groups[i].versions[k]; k++)
+            previous_follow(p, groups[i].versions[k]);
+        gs_info("adapter", "what is not served here of %s, %s is asked for", groups[i].name,
+                previous_name(p));
+        return NULL;
+    }
+    return gs_error_new(GS_EINVAL,
+                        "--previous-owner=%s: want " API_CUSTOM ", " API_EXTERNAL
+                        " or " API_RESOURCE " in front of =",
+                        flag);
+}
+
+struct gs_error *run_make_owners(struct run *r)
+{
+    const struct gs_opt_list *list = &r->f->previous_owners;
+    r->owners = gs_alloc_array(list->len + 1, sizeof(struct previous *));
+    for (size_t i = 0; i < list->len; i++) {
+        const char *flag = list->items[i], *equals = strchr(flag, '=');
+        struct previous *p = NULL;
+        struct gs_error *err = connect_owner(r, equals ? equals + 1 : flag, &p);
+        if (err)
+            return gs_error_wrap(err, "--previous-owner");
+        r->owners[r->n_owners++] = p;
+        if (equals) {
+            err = take_group(r, gs_slice_make(flag, (size_t)(equals - flag)), p, flag);
+        } else {
+            err = take_group(r, GS_SLICE(API_CUSTOM), p, flag);
+            if (!err)
+                err = take_group(r, GS_SLICE(API_EXTERNAL), p, flag);
+        }
+        if (err)
+            return err;
+    }
+    return NULL;
+}
+
+void run_free_owners(struct run *r)
+{
+    for (size_t i = 0; i < r->n_owners; i++)
+        previous_free(r->owners[i]);
+    free(r->owners);
+}

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
+#include "metrics/scan.h"
 #include "metrics/write.h"
 
 #include <math.h>
@@ -135,6 +136,40 @@ static void test_numbers(void **state)
 }
 
 // Long label values with all that could deceive the scan for the closing brace, at each offset.
+// All texts of digits, points and signs up to 9 characters long that a walk through them comes by,
+// with other bytes behind: the number and where it ends are strtod's.
+static void test_short_numbers(void **state)
+{
+    static const char alphabet[] = "0123456789.0123456789.-\n e/:";
+    uint64_t seed = 7;
+    for (int i = 0; i < 2000000; i++) {
+        char text[24] = "";
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint64_t bits = seed >> 8;
+        size_t n = 1 + (seed >> 4) % 16;
+        for (size_t k = 0; k < n; k++, bits = bits * 31 + 7)
+            text[k] = alphabet[(bits >> 20) % (sizeof(alphabet) - 1)];
+        double got = -1;
+        const char *after = metrics_scan_number(text, text + n, &got);
+        if (!after)
+            continue;
+        char number[24] = ""; // what follows may be an exponent or a hexadecimal number to strtod
+        memcpy(number, text, (size_t)(after - text));
+        char *end;
+        double want = strtod(number, &end);
+        assert_true(*end == '\0' && end > number);
+        assert_memory_equal(&got, &want, sizeof(got));
+        assert_true(after == text + n || !strchr("0123456789", *after) || !*after);
+    }
+    static const char *const none[] = {".",        ".       ", "-.      ", "",
+                                       "        ", "-       ", "..1     "};
+    for (size_t i = 0; i < GS_ARRAY_LEN(none); i++) {
+        double v;
+        assert_null(metrics_scan_number(none[i], none[i] + strlen(none[i]), &v));
+    }
+    (void)state;
+}
+
 static void test_wide_scan(void **state)
 {
     for (int pad = 0; pad < 200; pad++) {
@@ -243,9 +278,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quoted_names),     cmocka_unit_test(test_openmetrics),
         cmocka_unit_test(test_malformed_braces), cmocka_unit_test(test_bounds_have_one_form),
-        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_wide_scan),
-        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_short_numbers),
+        cmocka_unit_test(test_wide_scan),        cmocka_unit_test(test_expected_lines),
+        cmocka_unit_test(test_metadata),         cmocka_unit_test(test_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

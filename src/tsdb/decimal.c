@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define TOO_LARGE 1e12 // a number and its places stay exact in 53 bits
+#define TOO_LARGE 1e12 // its number fits into 63 bits with all places
 
 static bool is_decimal(double v, unsigned places, int64_t *ret)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doubles as bytes, for blocks of samples and for the log. Private to the room.
 //
-// A value is a decimal number n / 10^places, places 0 to 5, when that is exact to the bit: the low
-// three bits of its first byte are the places, four more begin the zigzag of n, the highest says
-// that bytes with seven bits each follow. Otherwise form 6 and the eight bytes of the double.
-// Form 7 belongs to the caller: what is not a number.
+// A value is a decimal number n / 10^places, places 0 to 6 (C prints six), when that is exact to
+// the bit: the low three bits of its first byte are the places, four more begin the zigzag of n,
+// the highest says that bytes with seven bits each follow. Otherwise DECIMAL_RAW and the eight
+// bytes of the double. The other bytes whose low bits are DECIMAL_OTHER belong to the caller: what
+// is not a number.
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { DECIMAL_MAX_PLACES = 5, DECIMAL_RAW = 6, DECIMAL_OTHER = 7, DECIMAL_MAX_BYTES = 11 };
+enum { DECIMAL_MAX_PLACES = 6, DECIMAL_OTHER = 7, DECIMAL_RAW = 0xff, DECIMAL_MAX_BYTES = 11 };
 
-static const double decimal_powers[DECIMAL_MAX_PLACES + 1] = {1, 10, 100, 1000, 10000, 100000};
+static const double decimal_powers[DECIMAL_MAX_PLACES + 1] = {1,     10,     100,    1000,
+                                                              10000, 100000, 1000000};
 
 static inline uint64_t decimal_bits(double v)
 {

@@ -70,11 +70,13 @@ static void adopt(struct tsdb_group *g, uint32_t slot)
 void group_settle(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
+    bool full = g->times && g->times->n == TIMES_MAX; // once in the time of a block is enough
     for (size_t i = 0; i < g->n; i++) {
         if (g->refs[i] == TSDB_NO_REF || g->loose[i])
             continue;
         settle(g, (uint32_t)i);
-        series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
+        if (full)
+            series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
     }
     g->held = 0;
     for (size_t i = 0; g->n_loose && i < g->n; i++)

@@ -8,7 +8,7 @@
 #define ABSENT_BITS UINT64_C(0x7ff0000000000003)
 #define NO_PLACES   15
 #define MAX_REPEATS 15u
-#define MAX_ABSENTS 16u
+#define MAX_ABSENTS 15u // behind them is DECIMAL_RAW
 
 double stream_absent(void)
 {
@@ -235,7 +235,7 @@ static double next_value(struct cursor *c)
     unsigned form = first & 7, code = first >> 3;
     if (form <= DECIMAL_MAX_PLACES) {
         get_number(c, first);
-    } else if (form == DECIMAL_RAW) {
+    } else if (first == DECIMAL_RAW) {
         uint64_t bits = 0;
         for (int i = 0; i < 8; i++)
             bits |= (uint64_t)*c->at++ << (8 * i);

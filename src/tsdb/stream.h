@@ -4,7 +4,7 @@
 //   block    values of passes in a row of one column of times. The first of them has a value. Each
 //            value as decimal.h has it; a number with as many places as the last one is its
 //            change. Form 7: its upper five bits are 0 for the stale marker, 1 to 15 for so many
-//            times the last value again, 16 to 31 for 1 to 16 passes without a sample.
+//            times the last value again, 16 to 30 for 1 to 15 passes without a sample.
 //
 // A constant gauge takes a fraction of a byte a sample, a counter or percentage one to two, and
 // the times are shared.

@@ -96,10 +96,12 @@ size_t tsdb_series_count(const struct tsdb *db)
     return db->n_live;
 }
 
-static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms)
+// A group that has passes drops old samples of its series itself.
+static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting)
 {
     struct series *s = &db->series[ref];
-    series_expire(db, s, oldest_ms);
+    if (evicting || !s->group || s->group->last_ms < oldest_ms)
+        series_expire(db, s, oldest_ms);
     if (stream_empty(&s->samples) && !s->claims &&
         (!s->group || group_slot_idle(s->group, s->slot)))
         series_drop(db, ref);
@@ -151,7 +153,7 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
         if (db->gc_at >= db->n_series)
             db->gc_at = 0;
         if (db->series[db->gc_at].pairs)
-            trim(db, db->gc_at, oldest);
+            trim(db, db->gc_at, oldest, evicting);
         db->gc_at++;
     }
     if (evicting)

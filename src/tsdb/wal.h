@@ -42,9 +42,8 @@ void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_reco
 // --- writing. db gives the labels of series that the segment does not know yet ---
 
 uint32_t wal_group_new(struct wal *w);
-// One pass of a group. refs[i] is the series of slot i, values[i] its value; the stale marker and
-// stream_absent() are written alike: which of them it was follows from the pass before. map_version
-// changes whenever refs does.
+// One pass of a group. refs[i] is the series of slot i, values[i] its value, the stale marker, or
+// stream_absent(). map_version changes whenever refs does.
 void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
               const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms);
 void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value);

@@ -6,6 +6,8 @@
 
 #include <zlib.h>
 
+#define ABSENT (1 << 3 | DECIMAL_OTHER)
+
 static void put_u32(uint8_t *at, uint32_t v)
 {
     for (int i = 0; i < 4; i++)
@@ -64,7 +66,7 @@ void wal_put_value(struct gs_buf *out, double v)
     size_t len = 1;
     int64_t n;
     int places;
-    bytes[0] = DECIMAL_OTHER;
+    bytes[0] = stream_is_absent(v) ? ABSENT : DECIMAL_OTHER;
     if (!tsdb_is_stale(v) && !stream_is_absent(v)) {
         places = decimal_places(v, 0, &n);
         len = places < 0 ? decimal_put_raw(bytes, v) : decimal_put(bytes, (unsigned)places, n);
@@ -117,9 +119,7 @@ double wal_get_value(struct wal_cursor *c)
 {
     uint8_t first = get_byte(c);
     unsigned form = first & 7;
-    if (form == DECIMAL_OTHER)
-        return tsdb_stale_marker();
-    if (form == DECIMAL_RAW) {
+    if (first == DECIMAL_RAW) {
         if (c->end - c->at < 8) {
             c->bad = true;
             return 0;
@@ -128,6 +128,8 @@ double wal_get_value(struct wal_cursor *c)
         c->at += 8;
         return decimal_of_bits(bits);
     }
+    if (form == DECIMAL_OTHER)
+        return first == ABSENT ? stream_absent() : tsdb_stale_marker();
     uint64_t z = (first >> 3) & 0xf;
     unsigned shift = 4;
     for (uint8_t byte = first; byte & 0x80; shift += 7) {

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WAL_SEGMENT_MAGIC "gswal01\n"
-#define WAL_BLOCKS_MAGIC  "gsblk01\n"
+#define WAL_SEGMENT_MAGIC "gswal02\n"
+#define WAL_BLOCKS_MAGIC  "gsblk02\n"
 #define WAL_HEADER_SIZE   ((size_t)16) // magic, run (u64): passes of one run continue each other
 #define WAL_RECORD_MAGIC  UINT32_C(0x31525347) // "GSR1"
 #define WAL_RECORD_HEAD   ((size_t)13)
@@ -37,8 +37,8 @@ static inline bool wal_time_is_sane(int64_t t_ms)
 {
     return t_ms >= -WAL_TIME_MAX && t_ms <= WAL_TIME_MAX;
 }
-// A double in 1 to 9 bytes: a decimal number with up to five places when that is exact, else its
-// bits. The stale marker takes one byte.
+// A double in 1 to 9 bytes: a decimal number with up to six places when that is exact, else its
+// bits. The stale marker and stream_absent() take one byte.
 void wal_put_value(struct gs_buf *out, double v);
 
 struct wal_cursor { // reads a payload; bad is set by the first read past its end

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "tsdb/stream.h"
 #include "tsdb/wal_codec.h"
 
 #define MAX_LABELS ((size_t)1024)
@@ -116,7 +117,7 @@ static bool read_pass(struct recovery *r, struct wal_cursor *c)
     }
     for (size_t i = 0; i < n; i++) {
         double v = wal_get_value(c);
-        if (g->slots[i] != NO_SLOT && !tsdb_is_stale(v) && !c->bad)
+        if (g->slots[i] != NO_SLOT && !stream_is_absent(v) && !c->bad)
             tsdb_group_put(g->group, g->slots[i], v);
     }
     if (c->bad) {
@@ -164,8 +165,7 @@ static bool read_record(struct recovery *r, struct wal_record *record)
     return false;
 }
 
-// What a segment defines ends with it; the store's groups go on through the segments of one run, so
-// that a series that ended between two passes gets its marker.
+// What a segment defines ends with it; the store's groups go on through the segments of one run.
 static void start_segment(struct recovery *r, uint64_t run)
 {
     gs_hmap_clear(r->series);

@@ -17,7 +17,7 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
 
 static bool is_live(double v)
 {
-    return !stream_is_absent(v) && !tsdb_is_stale(v);
+    return !stream_is_absent(v) && !stream_is_stale(v);
 }
 
 static size_t row_of_next(const struct tsdb_group *g)
@@ -70,8 +70,16 @@ static void adopt(struct tsdb_group *g, uint32_t slot)
 void group_settle(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
+    const struct series *series = db->series;
     bool full = g->times && g->times->n == TIMES_MAX; // once in the time of a block is enough
     for (size_t i = 0; i < g->n; i++) {
+        // Where the series are is not known to the processor: fetched some steps ahead.
+        if (i + 8 < g->n && g->refs[i + 8] != TSDB_NO_REF)
+            __builtin_prefetch(&series[g->refs[i + 8]].samples);
+        if (i + 4 < g->n && g->refs[i + 4] != TSDB_NO_REF)
+            stream_prefetch(&series[g->refs[i + 4]].samples);
+        if (i + 2 < g->n && g->refs[i + 2] != TSDB_NO_REF)
+            stream_prefetch_end(&series[g->refs[i + 2]].samples);
         if (g->refs[i] == TSDB_NO_REF || g->loose[i])
             continue;
         settle(g, (uint32_t)i);
@@ -280,10 +288,10 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
         struct series *s = &g->db->series[g->refs[i]];
         bool appended, first = stream_empty(&s->samples);
         // Somebody else goes on with the series that this group ends.
-        if (tsdb_is_stale(row[i]) && !first && stream_last_ms(&s->samples) >= g->t_ms)
+        if (stream_is_stale(row[i]) && !first && stream_last_ms(&s->samples) >= g->t_ms)
             continue;
         gs_error_free(series_append(g->db, s, g->t_ms, row[i], &appended));
-        *added += appended && !tsdb_is_stale(row[i]);
+        *added += appended && !stream_is_stale(row[i]);
         *fresh += appended && first;
     }
 }
@@ -310,7 +318,7 @@ static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *
             row[i] = tsdb_stale_marker();
         if (stream_is_absent(row[i]) || g->loose[i])
             continue;
-        bool is_end = tsdb_is_stale(row[i]);
+        bool is_end = stream_is_stale(row[i]);
         *added += !is_end;
         *ended += is_end;
         *fresh += !had && is_first_sample(g, i);

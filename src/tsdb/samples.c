@@ -5,17 +5,14 @@
 #include "base/mem.h"
 #include "tsdb/decimal.h"
 
-// Prometheus' staleness NaN: a quiet NaN with this payload.
-#define STALE_BITS UINT64_C(0x7ff0000000000002)
-
 double tsdb_stale_marker(void)
 {
-    return decimal_of_bits(STALE_BITS);
+    return decimal_of_bits(STREAM_STALE_BITS);
 }
 
 int tsdb_is_stale(double v)
 {
-    return decimal_bits(v) == STALE_BITS;
+    return decimal_bits(v) == STREAM_STALE_BITS;
 }
 
 static bool series_at(const struct series *s, int64_t t_ms, struct tsdb_point *ret)

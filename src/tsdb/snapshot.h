@@ -3,7 +3,7 @@
 // they are and replays minutes instead of the whole retention, and the disk holds compressed
 // samples. Private to the room.
 //
-//   file      blocks-00000007: "gsblk02\n", then records as in the log. It has the blocks that are
+//   file      blocks-00000007: "gsblk03\n", then records as in the log. It has the blocks that are
 //             new or longer since the file before. A block takes the place of all earlier
 //             ones that begin at its first sample or later.
 //   HISTORY   a series and its blocks. Label texts and columns of times are numbered at their first

@@ -4,21 +4,16 @@
 #include "base/mem.h"
 #include "tsdb/decimal.h"
 
-// A NaN as the stale marker is one: no number and no text gives these bits.
-#define ABSENT_BITS UINT64_C(0x7ff0000000000003)
-#define NO_PLACES   15
 #define MAX_REPEATS 15u
-#define MAX_ABSENTS 15u // behind them is DECIMAL_RAW
 
-double stream_absent(void)
-{
-    return decimal_of_bits(ABSENT_BITS);
-}
-
-bool stream_is_absent(double v)
-{
-    return decimal_bits(v) == ABSENT_BITS;
-}
+enum { // first bytes; see stream.h
+    REPEATS = 112,
+    WIDE = 0xf8,
+    PLACES,
+    RAW,
+    STALE,
+    ABSENT,
+};
 
 // --- writing ---
 
@@ -27,27 +22,46 @@ struct run {
     struct block *b;
     unsigned repeats, absents; // not written yet; one of them is zero
     size_t len;
-    uint8_t data[STREAM_RUN * DECIMAL_MAX_BYTES + TIMES_MAX / MAX_ABSENTS + 2];
+    uint8_t data[STREAM_RUN * (DECIMAL_MAX_BYTES + 2) + 2];
 };
 
-static void put_other(struct run *r, unsigned code)
+static void put_bytes(struct run *r, uint64_t v, unsigned n)
 {
-    r->data[r->len++] = (uint8_t)(code << 3 | DECIMAL_OTHER);
+    for (unsigned i = 0; i < n; i++)
+        r->data[r->len++] = (uint8_t)(v >> (8 * i));
 }
 
 static void end_repeats(struct run *r)
 {
     if (r->repeats)
-        put_other(r, r->repeats);
+        r->data[r->len++] = (uint8_t)(REPEATS + r->repeats - 1);
     r->b->last_repeats = r->repeats & 0xf;
     r->repeats = 0;
 }
 
 static void end_absents(struct run *r)
 {
-    for (unsigned n; r->absents; r->absents -= n) {
-        n = r->absents < MAX_ABSENTS ? r->absents : MAX_ABSENTS;
-        put_other(r, MAX_REPEATS + n);
+    if (r->absents)
+        put_bytes(r, ABSENT | r->absents << 8, 2); // at most TIMES_MAX
+    r->absents = 0;
+}
+
+static void put_change(struct run *r, int64_t change)
+{
+    uint64_t z = decimal_zigzag(change);
+    if (z < REPEATS)
+        r->data[r->len++] = (uint8_t)z;
+    else if (z < 1u << 14)
+        put_bytes(r, 0x80 | (z & 0x3f) | (z >> 6) << 8, 2);
+    else if (z < 1u << 21)
+        put_bytes(r, 0xc0 | (z & 0x1f) | (z >> 5) << 8, 3);
+    else if (z < 1u << 28)
+        put_bytes(r, 0xe0 | (z & 0xf) | (z >> 4) << 8, 4);
+    else if (z < UINT64_C(1) << 35)
+        put_bytes(r, 0xf0 | (z & 7) | (z >> 3) << 8, 5);
+    else {
+        r->data[r->len++] = WIDE;
+        put_bytes(r, z, 8);
     }
 }
 
@@ -55,18 +69,21 @@ static void put_value(struct run *r, double v)
 {
     struct block *b = r->b;
     int64_t number;
-    int places = tsdb_is_stale(v) ? DECIMAL_OTHER : decimal_places(v, b->last_places, &number);
-    if (places == DECIMAL_OTHER) {
-        put_other(r, 0);
-    } else if (places < 0) {
-        r->len += decimal_put_raw(r->data + r->len, v);
-    } else {
-        int64_t base = b->last_places == places ? b->last_number : 0;
-        r->len += decimal_put(r->data + r->len, (unsigned)places, number - base);
-        b->last_places = (uint8_t)places;
-        b->last_number = number;
-    }
+    int places = decimal_places(v, b->last_places, &number);
     b->last_value = v;
+    if (places < 0) {
+        bool stale = stream_is_stale(v);
+        r->data[r->len++] = stale ? STALE : RAW;
+        put_bytes(r, decimal_bits(v), stale ? 0 : 8);
+        return;
+    }
+    if (places != b->last_places) {
+        put_bytes(r, PLACES | (unsigned)places << 8, 2);
+        b->last_places = (uint8_t)(places & 0xf);
+        b->last_number = 0;
+    }
+    put_change(r, number - b->last_number);
+    b->last_number = number;
 }
 
 static void put_sample(struct run *r, double v)
@@ -83,6 +100,8 @@ static void put_sample(struct run *r, double v)
     r->b->samples++;
 }
 
+static struct block *resize(struct block *b, size_t cap, ptrdiff_t *bytes);
+
 static void seal(struct stream *s, ptrdiff_t *bytes)
 {
     if (s->n_sealed == s->cap) {
@@ -91,7 +110,7 @@ static void seal(struct stream *s, ptrdiff_t *bytes)
         *bytes += (ptrdiff_t)((cap - s->cap) * sizeof(*s->sealed));
         s->cap = cap;
     }
-    s->sealed[s->n_sealed++] = s->open;
+    s->sealed[s->n_sealed++] = resize(s->open, s->open->len, bytes);
     s->open = NULL;
 }
 
@@ -102,22 +121,25 @@ static void open_block(struct stream *s, struct times *times, size_t at, ptrdiff
     struct block *b = gs_alloc(sizeof(*b));
     b->times = times_ref(times);
     b->first = (uint8_t)at;
-    b->last_places = NO_PLACES;
     s->open = b;
     *bytes += (ptrdiff_t)sizeof(*b);
 }
 
-// Runs come each few passes: room for just this one keeps a hundred thousand blocks tight.
+// An open block grows by a few runs at a time, a sealed one has just its bytes.
+static struct block *resize(struct block *b, size_t cap, ptrdiff_t *bytes)
+{
+    *bytes += (ptrdiff_t)cap - b->cap;
+    b = gs_realloc_array(b, 1, sizeof(*b) + cap);
+    b->cap = (uint16_t)cap;
+    return b;
+}
+
 static void add_bytes(struct stream *s, const struct run *r, ptrdiff_t *bytes)
 {
     struct block *b = s->open;
     size_t len = b->len + r->len;
-    if (len > b->cap) {
-        *bytes += (ptrdiff_t)(len - b->cap);
-        b = gs_realloc_array(b, 1, sizeof(*b) + len);
-        b->cap = (uint16_t)len;
-        s->open = b;
-    }
+    if (len > b->cap)
+        s->open = b = resize(b, len + len / 4 + 16, bytes);
     memcpy(b->data + b->len, r->data, r->len);
     b->len = (uint16_t)len;
     b->dirty = true;
@@ -197,27 +219,52 @@ struct cursor {
     unsigned places, repeats, absents;
 };
 
-static uint64_t get_varint(const uint8_t **at)
+static uint64_t get_bytes(struct cursor *c, unsigned n)
 {
-    const uint8_t *p = *at;
-    uint64_t v = *p & 0x7f;
-    // The limit is for bytes from a file; what was written here ends before.
-    for (unsigned shift = 7; *p++ & 0x80 && shift < 64; shift += 7)
-        v |= (uint64_t)(*p & 0x7f) << shift;
-    *at = p;
+    uint64_t v = 0;
+    for (unsigned i = 0; i < n; i++)
+        v |= (uint64_t)*c->at++ << (8 * i);
     return v;
 }
 
-static void get_number(struct cursor *c, uint8_t first)
+// What the first byte says of a change of two bytes or more.
+static uint64_t get_change(struct cursor *c, uint8_t first)
 {
-    unsigned places = first & 7;
-    uint64_t z = (first >> 3) & 0xf;
-    if (first & 0x80)
-        z |= get_varint(&c->at) << 4;
-    int64_t n = decimal_unzigzag(z);
-    c->number = c->places == places ? c->number + n : n;
-    c->places = places;
-    c->value = (double)c->number / decimal_powers[places];
+    if (first < 0xc0)
+        return (first & 0x3fu) | get_bytes(c, 1) << 6;
+    if (first < 0xe0)
+        return (first & 0x1fu) | get_bytes(c, 2) << 5;
+    if (first < 0xf0)
+        return (first & 0xfu) | get_bytes(c, 3) << 4;
+    return first < WIDE ? (first & 7u) | get_bytes(c, 4) << 3 : get_bytes(c, 8);
+}
+
+static double number_value(struct cursor *c, uint64_t z)
+{
+    // In unsigned numbers: what a damaged file says may not overflow.
+    c->number = (int64_t)((uint64_t)c->number + (uint64_t)decimal_unzigzag(z));
+    return c->value = (double)c->number / decimal_powers[c->places];
+}
+
+// What is neither a change nor a repetition.
+static double next_other(struct cursor *c, uint8_t first)
+{
+    switch (first) {
+    case PLACES:
+        c->places = *c->at++ % (DECIMAL_MAX_PLACES + 1);
+        c->number = 0;
+        first = *c->at++;
+        return number_value(c, first < REPEATS ? first : get_change(c, first));
+    case RAW:
+        return c->value = decimal_of_bits(get_bytes(c, 8));
+    case STALE:
+        return c->value = decimal_of_bits(STREAM_STALE_BITS);
+    case ABSENT:
+        c->absents = *c->at++ - 1u;
+        return stream_absent();
+    default: // only a damaged file has others
+        return c->value;
+    }
 }
 
 // Of the next pass; stream_absent(): none.
@@ -232,28 +279,18 @@ static double next_value(struct cursor *c)
         return c->value;
     }
     uint8_t first = *c->at++;
-    unsigned form = first & 7, code = first >> 3;
-    if (form <= DECIMAL_MAX_PLACES) {
-        get_number(c, first);
-    } else if (first == DECIMAL_RAW) {
-        uint64_t bits = 0;
-        for (int i = 0; i < 8; i++)
-            bits |= (uint64_t)*c->at++ << (8 * i);
-        c->value = decimal_of_bits(bits);
-    } else if (code == 0) {
-        c->value = tsdb_stale_marker();
-    } else if (code <= MAX_REPEATS) {
-        c->repeats = code - 1;
-    } else {
-        c->absents = code - MAX_REPEATS - 1;
-        return stream_absent();
+    if (first < REPEATS)
+        return number_value(c, first);
+    if (first < 0x80) {
+        c->repeats = first - (unsigned)REPEATS;
+        return c->value;
     }
-    return c->value;
+    return first <= WIDE ? number_value(c, get_change(c, first)) : next_other(c, first);
 }
 
 static struct cursor begin(const struct block *b)
 {
-    return (struct cursor){.at = b->data, .places = NO_PLACES};
+    return (struct cursor){.at = b->data};
 }
 
 size_t stream_blocks(const struct stream *s)
@@ -407,7 +444,7 @@ static bool check(struct block *b)
     // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
     uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
     memcpy(padded, b->data, b->len);
-    struct cursor c = {.at = padded, .places = NO_PLACES};
+    struct cursor c = {.at = padded};
     double v = stream_absent();
     for (size_t i = 0; i < b->n; i++) {
         v = next_value(&c);

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of one series, compressed as they are appended. Private to the room.
 //
-//   block    values of passes in a row of one column of times. The first of them has a value. Each
-//            value as decimal.h has it; a number with as many places as the last one is its
-//            change. Form 7: its upper five bits are 0 for the stale marker, 1 to 15 for so many
-//            times the last value again, 16 to 30 for 1 to 15 passes without a sample.
+//   block    values of passes in a row of one column of times. The first of them has a value. A
+//   value
+//            that is a decimal number (decimal.h) is its change from the number before, as a
+//            zigzag:
+//              0xxxxxxx        below 112; 112 to 126: 1 to 15 times the last value again
+//              10xxxxxx        14 bits, the low six in it, a byte follows
+//              110xxxxx        21 bits, 2 bytes follow
+//              1110xxxx        28 bits, 3
+//              11110xxx        35 bits, 4
+//              0xf8            64 bits, 8
+//              0xf9 p          from here on numbers have p places; the number before is 0
+//              0xfa            no decimal number: the 8 bytes of the double
+//              0xfb            the stale marker
+//              0xfc n          n passes without a sample
+//            A block begins with no places, and 0 before the first number.
 //
-// A constant gauge takes a fraction of a byte a sample, a counter or percentage one to two, and
-// the times are shared.
+// A constant gauge takes a fraction of a byte a sample, a percentage one, a counter two to three,
+// and the times are shared.
 #pragma once
 
+#include "tsdb/decimal.h"
 #include "tsdb/times.h"
 #include "tsdb/tsdb.h"
 
@@ -33,9 +45,23 @@ struct stream {
     uint32_t n_sealed, cap;
 };
 
-// "No sample in this pass", where there is a row for each pass.
-double stream_absent(void);
-bool stream_is_absent(double v);
+// "No sample in this pass", where there is a row for each pass: a NaN as the stale marker is one,
+// no number and no text gives these bits.
+#define STREAM_ABSENT_BITS UINT64_C(0x7ff0000000000003)
+static inline double stream_absent(void)
+{
+    return decimal_of_bits(STREAM_ABSENT_BITS);
+}
+static inline bool stream_is_absent(double v)
+{
+    return decimal_bits(v) == STREAM_ABSENT_BITS;
+}
+// Prometheus' staleness NaN: a quiet NaN with this payload. tsdb_is_stale() for hot paths.
+#define STREAM_STALE_BITS UINT64_C(0x7ff0000000000002)
+static inline bool stream_is_stale(double v)
+{
+    return decimal_bits(v) == STREAM_STALE_BITS;
+}
 
 static inline bool stream_empty(const struct stream *s)
 {
@@ -45,6 +71,16 @@ static inline bool stream_empty(const struct stream *s)
 int64_t stream_first_ms(const struct stream *s);
 int64_t stream_last_ms(const struct stream *s);
 
+// The blocks that stream_put() will touch, before others are put.
+static inline void stream_prefetch(const struct stream *s)
+{
+    __builtin_prefetch(s->open, 1);
+}
+static inline void stream_prefetch_end(const struct stream *s)
+{
+    if (s->open)
+        __builtin_prefetch(s->open->data + s->open->len, 1);
+}
 // Values of n passes, from pass `at` of the column on; behind all that the stream holds. Adds to
 // *bytes what the stream takes more.
 void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define WAL_SEGMENT_MAGIC "gswal02\n"
-#define WAL_BLOCKS_MAGIC  "gsblk02\n"
+#define WAL_BLOCKS_MAGIC  "gsblk03\n"
 #define WAL_HEADER_SIZE   ((size_t)16) // magic, run (u64): passes of one run continue each other
 #define WAL_RECORD_MAGIC  UINT32_C(0x31525347) // "GSR1"
 #define WAL_RECORD_HEAD   ((size_t)13)

@@ -33,6 +33,10 @@ static double make_value(int kind, size_t i, uint64_t *r)
         return random / 7; // many digits
     case 5:
         return (uint64_t)random % 10 == 0 ? tsdb_stale_marker() : (double)i / 100;
+    case 7: { // changes of every width, up to six places
+        double wide = (double)(next_random(r) << 9 >> next_random(r) % 40);
+        return (next_random(r) % 2 ? wide : -wide) / pow(10, (double)(i / 40 % 7));
+    }
     default:
         break;
     }
@@ -83,7 +87,7 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
 {
     GS_AUTO_FREE struct tsdb_point *p = gs_alloc_array(N, sizeof(*p));
     struct tsdb_samples out = {0};
-    for (int kind = 0; kind < 7; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         uint64_t r = (uint64_t)kind + 1;
         struct stream s = {0};
         ptrdiff_t bytes = 0;

@@ -279,6 +279,14 @@ struct bench_memory bench_memory(pid_t pid)
     };
 }
 
+int64_t bench_peak_kib(pid_t pid)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (!read_proc(&text, "/proc/%d/status", (int)pid))
+        bench_fail("process %d is gone", (int)pid);
+    return field_kib(text.data, "\nVmHWM:");
+}
+
 static pid_t parent_of(pid_t pid)
 {
     GS_AUTO_BUF struct gs_buf text = {0};

@@ -36,6 +36,7 @@ struct bench_memory {
     int64_t rss_kib, pss_kib, private_kib;
 };
 struct bench_memory bench_memory(pid_t pid);
+int64_t bench_peak_kib(pid_t pid); // the most that was ever resident
 
 // Fills up to max children of the process and returns how many there are.
 size_t bench_children(pid_t parent, pid_t *ret, size_t max);

@@ -63,6 +63,8 @@ static void on_signal(uv_signal_t *s, int number)
 {
     struct run *r = s->data;
     if (number == SIGHUP) {
+        if (r->server)
+            serving_poll(r->serving, r->server);
         run_reload(r);
         return;
     }

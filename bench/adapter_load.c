@@ -30,13 +30,12 @@ enum {
     STALE_S = 3,     // a value may be older than its request by so much: shared, and rounded
     MOVE_EVERY = 50, // requests on a connection, then a new one
     ANSWER_LIMIT_S = 60,
-    GROWTH_MB = 300, // of resident memory, beside what the idle connections take
-    IDLE_KB = 120,   // for each of those
+    IDLE_KB = 120, // of memory, for each idle connection
 };
 
 struct options {
     const char *gpuscale;
-    int64_t pods, hpas, idle, serve, source_port;
+    int64_t pods, hpas, idle, serve, source_port, growth_mb;
     double interval, phase;
 };
 
@@ -358,10 +357,10 @@ static void run_phases(struct load *l, pid_t adapter, pid_t *source, const char 
     settle();
     hang_and_die(l, adapter, source);
     good_phase(l, adapter, "good again");
-    double limit = before + GROWTH_MB + (double)l->o->idle * IDLE_KB / 1000;
+    double limit = before + (double)l->o->growth_mb + (double)l->o->idle * IDLE_KB / 1000;
     double most = (double)bench_peak_kib(adapter) * 1024 / 1e6;
     printf("  resident at most %.1f MB, limit %.0f\n", most, limit);
-    if (most > limit)
+    if (l->o->growth_mb && most > limit)
         bench_fail("too much memory");
     end_under_load(l, adapter);
     atomic_store(&l->stop, true);
@@ -448,6 +447,15 @@ static const struct gs_opt rows[] = {
      .min = 0,
      .max = 9000,
      .help = "Connections that ask nothing."},
+    {.name = "growth-mb",
+     .arg = "N",
+     .def = "300",
+     .type = GS_OPT_INT,
+     AT(growth_mb),
+     .min = 0,
+     .max = 100000,
+     .help =
+         "So much more memory may be resident at most, beside that of idle connections; 0: any."},
     {.name = "serve",
      .arg = "PODS",
      .def = "0",

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret)
@@ -80,4 +82,14 @@ struct gs_error *gs_mkdir_p(const char *path, mode_t mode)
     if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
         return gs_error_new(GS_EEXIST, "%s exists and is not a folder", path);
     return NULL;
+}
+
+void gs_raise_file_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+        gs_warn("base", "the limit of open files stays low: %s", strerror(errno));
 }

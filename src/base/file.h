@@ -16,6 +16,10 @@ struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret);
 struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content);
 struct gs_error *gs_mkdir_p(const char *path, mode_t mode);
 
+// Each connection of a server is an open file: the soft limit of a shell or unit (1024) goes up to
+// the hard one.
+void gs_raise_file_limit(void);
+
 static inline void gs_closep(int *fd)
 {
     if (*fd >= 0)

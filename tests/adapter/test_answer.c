@@ -90,16 +90,64 @@ static void test_series(void **state)
     assert_int_equal(s->n, 0);
     source_shapes_free(s);
     assert_error(source_read_series(200, GS_SLICE("{\"status\":\"success\",\"data\":null}"), &s),
-                 GS_EPROTO, "array");
+                 GS_EPROTO, "no list of series");
+}
+
+static struct gs_error *read_in_parts(const char *body, size_t size, struct source_shapes **ret)
+{
+    struct series_reader *r = series_reader_new();
+    struct gs_error *err = NULL;
+    size_t len = strlen(body);
+    for (size_t at = 0; at < len && !err; at += size)
+        err = series_reader_feed(r, gs_slice_make(body + at, len - at < size ? len - at : size));
+    if (!err)
+        err = series_reader_end(r, 200, ret);
+    series_reader_free(r);
+    return err;
+}
+
+// Wherever the parts of a list end, it reads the same; what is wrong is wrong in all parts.
+static void test_series_in_parts(void **state)
+{
+    static const char good[] = " {\"warnings\":[\"a ] } \\\" {\", \"b\"], \"status\" : "
+                               "\"success\", \"data\": [ {\"__name__\":"
+                               "\"a\",\"x\":\"}]\\\\\\\"{\"} ,\n{\"__name__\":\"b\"}, "
+                               "{\"x\":\"9\",\"__name__\":\"a\"}],\"infos\":"
+                               "[]}\n";
+    static const char *const bad[] = {
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"},]}",
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"}{\"__name__\":\"b\"}]}",
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"}",
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"},3]}",
+        "{\"status\":\"success\",\"data\":[3,{\"__name__\":\"a\"}]}",
+        "{\"status\":\"success\",\"data\":[{\"__name__\":4}]}",
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"]}}",
+        "{\"status\":\"success\",\"data\":{\"a\":\"b\"}}",
+        "[[{\"__name__\":\"a\"}]]",
+        "}]}]",
+    };
+    for (size_t size = 1; size < sizeof(good) + 1; size++) {
+        struct source_shapes *s = NULL;
+        assert_ok(read_in_parts(good, size, &s));
+        assert_int_equal(s->series, 3);
+        assert_int_equal(s->n, 2);
+        assert_int_equal(s->items[0].last_seen, 3);
+        assert_true(gs_slice_eq_str(s->items[0].labels[0], "x"));
+        source_shapes_free(s);
+    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++)
+        for (size_t size = 1; size < 80; size++) {
+            struct source_shapes *s = NULL;
+            assert_error(read_in_parts(bad[i], size, &s), GS_EPROTO, "");
+        }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vector),
-        cmocka_unit_test(test_scalar_and_empty),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_vector),          cmocka_unit_test(test_scalar_and_empty),
+        cmocka_unit_test(test_errors),          cmocka_unit_test(test_series),
+        cmocka_unit_test(test_series_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

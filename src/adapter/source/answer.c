@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/source/answer.h"
+#include "adapter/source/answer_private.h"
 
 #include "base/buf.h"
 #include "base/hmap.h"
@@ -11,7 +12,6 @@ enum {
     MAX_LABELS = 512,     // of one series
     MAX_SHOWN_TEXT = 300, // of what is not JSON, in an error
 };
-#define MAX_ARENA ((size_t)512 * 1024 * 1024)
 
 struct source_result *source_result_ref(struct source_result *r)
 {
@@ -87,8 +87,8 @@ static struct gs_error *no_envelope(int status, struct gs_slice body)
                         GS_SLICE_ARG(body));
 }
 
-static struct gs_error *open_envelope(int status, struct gs_slice body, struct gs_arena *a,
-                                      struct gs_slice *ret_data)
+struct gs_error *answer_open(int status, struct gs_slice body, struct gs_arena *a,
+                             struct gs_slice *ret_data)
 {
     struct gs_json_pull j = gs_json_pull_of(body);
     struct envelope e = {0};
@@ -108,7 +108,7 @@ static struct gs_error *open_envelope(int status, struct gs_slice body, struct g
     return NULL;
 }
 
-static struct gs_error *malformed(const struct gs_json_pull *j)
+struct gs_error *answer_malformed(const struct gs_json_pull *j)
 {
     return gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s",
                         j->bad ? j->bad : "malformed");
@@ -215,7 +215,7 @@ static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
     struct gs_json_pull j = gs_json_pull_of(data);
     struct gs_slice key, type = {0}, result = {0};
     if (!gs_json_pull_object(&j))
-        return malformed(&j);
+        return answer_malformed(&j);
     while (gs_json_pull_member(&j, &r->arena, &key)) {
         if (gs_slice_eq_str(key, "resultType"))
             gs_json_pull_string(&j, &r->arena, &type);
@@ -223,7 +223,7 @@ static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
             gs_json_pull_skip(&j, gs_slice_eq_str(key, "result") ? &result : NULL);
     }
     if (j.bad || !result.data)
-        return malformed(&j);
+        return answer_malformed(&j);
     bool ok = true;
     j = gs_json_pull_of(result);
     if (gs_slice_eq_str(type, "vector")) {
@@ -238,18 +238,18 @@ static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
         return gs_error_new(GS_EPROTO, "a result of the unknown type \"" GS_SLICE_FMT "\"",
                             GS_SLICE_ARG(type));
     }
-    return ok ? NULL : malformed(&j);
+    return ok ? NULL : answer_malformed(&j);
 }
 
-struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret)
+struct gs_error *source_take_query(int status, struct gs_buf *body, struct source_result **ret)
 {
     struct source_result *r = gs_alloc(sizeof(*r));
+    size_t len = body->len;
     r->refs = 1;
-    r->arena.limit = MAX_ARENA;
-    r->text = gs_slice_dup(body);
+    r->arena.limit = ANSWER_MAX_ARENA;
+    r->text = gs_buf_take(body);
     struct gs_slice data;
-    struct gs_error *err =
-        open_envelope(status, gs_slice_make(r->text, body.len), &r->arena, &data);
+    struct gs_error *err = answer_open(status, gs_slice_make(r->text, len), &r->arena, &data);
     if (!err)
         err = read_data(data, r);
     if (err)
@@ -259,122 +259,9 @@ struct gs_error *source_read_query(int status, struct gs_slice body, struct sour
     return err;
 }
 
-// --- series ---
-
-static int compare_slices(const void *a, const void *b)
+struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret)
 {
-    const struct gs_slice *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int c = n ? memcmp(x->data, y->data, n) : 0;
-    return c ? c : (x->len > y->len) - (x->len < y->len);
-}
-
-static struct gs_slice keep(struct gs_arena *a, struct gs_slice s)
-{
-    const char *copy = gs_arena_strndup(a, s.data, s.len);
-    return gs_slice_make(copy, copy ? s.len : 0);
-}
-
-struct reader {
-    struct source_shapes *out;
-    struct gs_hmap *index; // name and label names -> position + 1
-    size_t cap;
-    struct gs_arena scratch; // of one series
-    struct gs_slice labels[MAX_LABELS];
-    size_t n_labels;
-    struct gs_slice name;
-    struct gs_buf key;
-};
-
-static bool read_series_labels(struct gs_json_pull *j, struct reader *r)
-{
-    struct gs_slice key;
-    r->n_labels = 0;
-    r->name = GS_SLICE("");
-    if (!gs_json_pull_object(j))
-        return false;
-    while (gs_json_pull_member(j, &r->scratch, &key)) {
-        if (gs_slice_eq_str(key, "__name__")) {
-            if (!gs_json_pull_string(j, &r->scratch, &r->name))
-                return false;
-            continue;
-        }
-        if (r->n_labels == MAX_LABELS)
-            return false;
-        r->labels[r->n_labels++] = key;
-        gs_json_pull_skip(j, NULL);
-    }
-    return !j->bad;
-}
-
-static bool add_shape(struct reader *r)
-{
-    struct source_shapes *o = r->out;
-    gs_grow(&o->items, &r->cap, o->n, sizeof(*o->items));
-    struct source_shape *s = &o->items[o->n];
-    struct gs_slice *labels = gs_arena_alloc(&o->arena, (r->n_labels + 1) * sizeof(*labels));
-    if (!labels)
-        return false;
-    for (size_t i = 0; i < r->n_labels; i++)
-        labels[i] = keep(&o->arena, r->labels[i]);
-    *s = (struct source_shape){
-        .name = keep(&o->arena, r->name), .labels = labels, .n_labels = r->n_labels};
-    o->n++;
-    gs_hmap_put(r->index, gs_buf_slice(&r->key), (void *)(uintptr_t)o->n);
-    return s->name.data != NULL;
-}
-
-static bool count_series(struct reader *r)
-{
-    qsort(r->labels, r->n_labels, sizeof(*r->labels), compare_slices);
-    gs_buf_clear(&r->key);
-    gs_buf_add_slice(&r->key, r->name);
-    for (size_t i = 0; i < r->n_labels; i++) {
-        gs_buf_add_char(&r->key, '\0');
-        gs_buf_add_slice(&r->key, r->labels[i]);
-    }
-    size_t at = (size_t)(uintptr_t)gs_hmap_get(r->index, gs_buf_slice(&r->key));
-    if (!at && !add_shape(r))
-        return false;
-    struct source_shape *s = &r->out->items[at ? at - 1 : r->out->n - 1];
-    s->series++;
-    s->last_seen = ++r->out->series;
-    return true;
-}
-
-static struct gs_error *read_list(struct gs_slice data, struct source_shapes *out)
-{
-    struct gs_json_pull j = gs_json_pull_of(data);
-    struct reader *r = gs_alloc(sizeof(*r));
-    r->out = out;
-    r->index = gs_hmap_new(NULL);
-    r->scratch.limit = (size_t)16 * 1024 * 1024;
-    bool ok = gs_json_pull_array(&j); // null is no list
-    while (ok && gs_json_pull_item(&j)) {
-        ok = read_series_labels(&j, r) && count_series(r);
-        gs_arena_recycle(&r->scratch);
-    }
-    ok = ok && !j.bad;
-    gs_hmap_free(r->index);
-    gs_arena_finish(&r->scratch);
-    gs_buf_finish(&r->key);
-    free(r);
-    return ok ? NULL : malformed(&j);
-}
-
-struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret)
-{
-    struct source_shapes *s = gs_alloc(sizeof(*s));
-    s->arena.limit = MAX_ARENA;
-    struct gs_slice data;
-    struct gs_arena texts = {.limit = (size_t)1024 * 1024};
-    struct gs_error *err = open_envelope(status, body, &texts, &data);
-    if (!err)
-        err = read_list(data, s);
-    gs_arena_finish(&texts);
-    if (err)
-        source_shapes_free(s);
-    else
-        *ret = s;
-    return err;
+    struct gs_buf copy = {0};
+    gs_buf_add_slice(&copy, body);
+    return source_take_query(status, &copy, ret);
 }

@@ -3,7 +3,17 @@
 #pragma once
 
 #include "adapter/source/source.h"
+#include "base/buf.h"
 
-// body is copied into the result. status: the HTTP status.
+// status: the HTTP status. The body is taken, also with an error.
+struct gs_error *source_take_query(int status, struct gs_buf *body, struct source_result **ret);
 struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret);
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret);
+
+// A list of series, read as it comes: of what was fed only the shapes are kept.
+struct series_reader;
+struct series_reader *series_reader_new(void);
+void series_reader_free(struct series_reader *r); // NULL is fine
+struct gs_error *series_reader_feed(struct series_reader *r, struct gs_slice bytes);
+// Once, when all was fed.
+struct gs_error *series_reader_end(struct series_reader *r, int status, struct source_shapes **ret);

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus' HTTP API as a source. Equal queries that are asked at the same time are sent once,
-// and an answer is shared for max_age_ms: requests of many autoscalers in one sync period read one
-// answer.
-#include "adapter/source/answer.h"
-#include "adapter/source/source.h"
+// Questions and their answers, shared: equal queries that are asked at the same time are sent once,
+// and an answer is shared for max_age_ms, so that requests of many autoscalers in one sync period
+// read one answer.
+#include "adapter/source/backend.h"
 #include "base/clock.h"
 #include "base/hmap.h"
-#include "base/log.h"
 #include "base/mem.h"
 
-#include <stdio.h>
-#include <strings.h>
 #include <sys/queue.h>
 
-enum {
-    MAX_GET = 6000, // bytes of parameters; longer ones are posted
-    MAX_CACHED = 4096,
-    DEFAULT_TIMEOUT_MS = 30000,
-};
-#define MAX_ANSWER ((size_t)512 * 1024 * 1024)
+enum { MAX_CACHED = 4096 };
 
 struct fetch;
 
@@ -38,20 +29,18 @@ TAILQ_HEAD(op_list, source_op);
 struct fetch {
     struct source *source;
     TAILQ_ENTRY(fetch) all;
-    char *key; // the query text; NULL: not shared (series, or another time than now)
-    struct peer_op *http;
+    char *key;  // the query text; NULL: not shared (series, or another time than now)
+    void *call; // of the backend; NULL: answered
     struct op_list ops;
     struct source_result *result;
     int64_t started_ns, done_ns;
-    bool series;
 };
 TAILQ_HEAD(fetch_list, fetch);
 
 struct source {
     uv_loop_t *loop;
-    struct peer *peer;
-    bool post;
-    int64_t timeout_ms, max_age_ns;
+    struct source_backend *backend;
+    int64_t max_age_ns;
     struct fetch_list fetches;
     struct gs_hmap *shared; // key -> struct fetch
     struct op_list ready;   // answered from what is there, told in the next turn
@@ -67,7 +56,8 @@ static void fetch_free(struct fetch *f)
 {
     if (f->key && gs_hmap_get_str(f->source->shared, f->key) == f)
         gs_hmap_remove_str(f->source->shared, f->key);
-    peer_cancel(f->http);
+    if (f->call)
+        f->source->backend->ops->cancel(f->source->backend, f->call);
     source_result_unref(f->result);
     free(f->key);
     free(f);
@@ -103,30 +93,11 @@ static void note(struct source *s, const struct fetch *f, const struct gs_error 
     s->stats.last_error = s->last_error;
 }
 
-// What libcurl reports as input or output trouble is a peer that cannot be reached. Its texts read
-// "GET URL: reason", and the URL is named here.
-static struct gs_error *answer_error(const struct source *s, struct gs_error *err)
+static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *err)
 {
-    enum gs_code code = gs_error_code(err);
-    const char *text = gs_error_message(err);
-    const char *reason =
-        gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
-    struct gs_error *told =
-        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s",
-                     peer_name(s->peer), reason ? reason + 2 : text);
-    gs_error_free(err);
-    return told;
-}
-
-static void finish_series(struct fetch *f, const struct http_answer *a, struct gs_error *err)
-{
+    struct fetch *f = arg;
     struct source *s = f->source;
-    struct source_shapes *shapes = NULL;
-    if (!err) {
-        err = source_read_series(a->status, a->body, &shapes);
-        if (err)
-            err = gs_error_wrap(err, "%s", peer_name(s->peer));
-    }
+    f->call = NULL;
     note(s, f, err);
     struct source_op *op = TAILQ_FIRST(&f->ops);
     TAILQ_REMOVE(&s->fetches, f, all);
@@ -154,22 +125,12 @@ static void drop_old(struct source *s)
     }
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 {
     struct fetch *f = arg;
     struct source *s = f->source;
-    f->http = NULL;
-    if (err)
-        err = answer_error(s, err);
-    if (f->series) {
-        finish_series(f, a, err);
-        return;
-    }
-    if (!err) {
-        err = source_read_query(a->status, a->body, &f->result);
-        if (err)
-            err = gs_error_wrap(err, "%s", peer_name(s->peer));
-    }
+    f->call = NULL;
+    f->result = r;
     note(s, f, err);
     f->done_ns = gs_mono_ns();
     bool stays = !err && f->key && s->max_age_ns > 0;
@@ -190,39 +151,6 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
 }
 
 // --- asking ---
-
-static void add_parameter(struct gs_buf *out, const char *name, const char *value)
-{
-    gs_buf_addf(out, "%s%s=", out->len ? "&" : "", name);
-    http_encode(gs_slice_of(value), out);
-}
-
-static void add_time(struct gs_buf *out, const char *name, int64_t ms)
-{
-    char text[32];
-    (void)snprintf(text, sizeof(text), "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
-    add_parameter(out, name, text);
-}
-
-static void ask(struct fetch *f, const char *endpoint, const struct gs_buf *parameters)
-{
-    static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct source *s = f->source;
-    bool post = s->post || parameters->len > MAX_GET;
-    GS_AUTO_FREE char *path =
-        gs_format("/api/v1/%s%s%s", endpoint, post ? "" : "?", post ? "" : parameters->data);
-    struct http_call call = {
-        .method = post ? "POST" : "GET",
-        .path = path,
-        .body = post ? gs_buf_slice(parameters) : (struct gs_slice){0},
-        .content_type = post ? "application/x-www-form-urlencoded" : NULL,
-        .timeout_ms = (unsigned)s->timeout_ms,
-        .max_reply = MAX_ANSWER,
-    };
-    f->started_ns = gs_mono_ns();
-    gs_debug("adapter", "%s %s%s", call.method, peer_name(s->peer), path);
-    f->http = peer_send(s->peer, &call, &callbacks, f);
-}
 
 static struct fetch *fetch_new(struct source *s)
 {
@@ -293,10 +221,9 @@ struct source_op *source_query(struct source *s, const char *promql, int64_t tim
         gs_hmap_put_str(s->shared, promql, f);
     }
     struct source_op *op = join(f, cb, arg);
-    GS_AUTO_BUF struct gs_buf parameters = {0};
-    add_parameter(&parameters, "query", promql);
-    add_time(&parameters, "time", time_ms ? time_ms : gs_unix_ms());
-    ask(f, "query", &parameters);
+    f->started_ns = gs_mono_ns();
+    f->call =
+        s->backend->ops->query(s->backend, promql, time_ms ? time_ms : gs_unix_ms(), on_result, f);
     return op;
 }
 
@@ -304,13 +231,10 @@ struct source_op *source_series(struct source *s, const char *selector, int64_t 
                                 source_shapes_fn cb, void *arg)
 {
     struct fetch *f = fetch_new(s);
-    f->series = true;
     struct source_op *op = join(f, NULL, arg);
     op->on_shapes = cb;
-    GS_AUTO_BUF struct gs_buf parameters = {0};
-    add_parameter(&parameters, "match[]", selector);
-    add_time(&parameters, "start", start_ms);
-    ask(f, "series", &parameters);
+    f->started_ns = gs_mono_ns();
+    f->call = s->backend->ops->series(s->backend, selector, start_ms, on_series, f);
     return op;
 }
 
@@ -326,7 +250,7 @@ void source_cancel(struct source_op *op)
         op->source->n_ready--;
         source_result_unref(op->result);
     }
-    if (f && TAILQ_EMPTY(&f->ops) && f->http) {
+    if (f && TAILQ_EMPTY(&f->ops) && f->call) {
         TAILQ_REMOVE(&f->source->fetches, f, all);
         fetch_free(f);
     }
@@ -340,14 +264,12 @@ static void idle_closed(uv_handle_t *h)
     free(h);
 }
 
-static struct source *source_new(uv_loop_t *loop, struct peer *peer, const struct source_options *o)
+struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64_t max_age_ms)
 {
     struct source *s = gs_alloc(sizeof(*s));
     s->loop = loop;
-    s->peer = peer;
-    s->post = o->post;
-    s->timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
-    s->max_age_ns = o->max_age_ms * GS_NS_PER_MS;
+    s->backend = backend;
+    s->max_age_ns = max_age_ms * GS_NS_PER_MS;
     s->shared = gs_hmap_new(NULL);
     s->idle = gs_alloc(sizeof(*s->idle));
     uv_idle_init(loop, s->idle);
@@ -355,24 +277,6 @@ static struct source *source_new(uv_loop_t *loop, struct peer *peer, const struc
     TAILQ_INIT(&s->fetches);
     TAILQ_INIT(&s->ready);
     return s;
-}
-
-struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
-                                 const struct source_options *o)
-{
-    const char *name = o->peer.url ? o->peer.url : "the engine";
-    return source_new(loop, peer_new_client(client, name, prefix), o);
-}
-
-struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
-                                   struct source **ret)
-{
-    struct peer *peer = NULL;
-    struct gs_error *err = peer_new(loop, &o->peer, &peer);
-    if (err)
-        return gs_error_wrap(err, "Prometheus");
-    *ret = source_new(loop, peer, o);
-    return NULL;
 }
 
 void source_free(struct source *s)
@@ -394,7 +298,7 @@ void source_free(struct source *s)
         source_result_unref(op->result);
         free(op);
     }
-    peer_free(s->peer);
+    s->backend->ops->free(s->backend);
     gs_hmap_free(s->shared);
     uv_close((uv_handle_t *)s->idle, idle_closed);
     free(s->last_error);
@@ -403,7 +307,7 @@ void source_free(struct source *s)
 
 const char *source_name(const struct source *s)
 {
-    return peer_name(s->peer);
+    return s->backend->ops->name(s->backend);
 }
 
 void source_stats(const struct source *s, struct source_stats *ret)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale adapter: the metrics APIs as an aggregated API server, under prometheus-adapter's flags.
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/adapter/run.h"
 #include "cmd/verbs.h"
@@ -206,6 +207,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
 {
     const struct adapter_flags *f = arg;
     adapter_warn_ignored(f);
+    gs_raise_file_limit();
     if (f->v >= 6)
         gs_error_free(gs_log_configure_text("debug", "text"));
     struct run r = {.f = f};

@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -13,9 +14,7 @@
 #include "kube/kubeconfig.h"
 #include "net/http_server.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MAX_BODY = 10 * 1024 * 1024 }; // of a form, as in Prometheus
@@ -301,17 +300,6 @@ static struct gs_error *check_flags(const struct engine_flags *f)
                                  text ? "text" : f->log_format);
 }
 
-// Each target keeps a connection: the soft limit of a shell or unit (1024) goes up to the hard one.
-static void raise_file_limit(void)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max)
-        return;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0)
-        gs_warn("engine", "the limit of open files stays low: %s", strerror(errno));
-}
-
 static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exit)
 {
     const struct engine_flags *f = arg;
@@ -320,7 +308,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
     if (err)
         return err;
     engine_warn_ignored(f);
-    raise_file_limit();
+    gs_raise_file_limit();
     struct run r = {.flags = engine_flag_values(f),
                     .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);

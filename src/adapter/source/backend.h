@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What answers the questions of a source: a server's HTTP API (remote.c), or the engine in this
+// process. Sharing, ages and statistics are the source's.
+#pragma once
+
+#include "adapter/source/source.h"
+
+struct source_backend;
+
+// Told once, in a later turn of the loop, unless cancelled. The callee owns what it is given.
+// Errors name who was asked; codes as those of source_vector_fn.
+typedef void (*backend_result_fn)(void *arg, struct source_result *r, struct gs_error *err);
+
+struct source_backend_ops {
+    const char *(*name)(const struct source_backend *b); // for messages
+    // The call's handle, for cancel; gone with the answer.
+    void *(*query)(struct source_backend *b, const char *promql, int64_t time_ms,
+                   backend_result_fn done, void *arg);
+    void *(*series)(struct source_backend *b, const char *selector, int64_t start_ms,
+                    source_shapes_fn done, void *arg);
+    void (*cancel)(struct source_backend *b, void *call);
+    void (*free)(struct source_backend *b); // nothing is under way
+};
+
+struct source_backend {
+    const struct source_backend_ops *ops;
+};
+
+// Takes the backend.
+struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64_t max_age_ms);
+
+// The HTTP API of a Prometheus; takes the peer.
+struct peer;
+struct source_backend *backend_new_remote(struct peer *peer, bool post, int64_t timeout_ms);

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prometheus' HTTP API. Answers are taken as they come: a list of series is read piece by piece,
+// and what is held of all other answers together is bounded, whatever a server sends.
+#include "adapter/source/answer.h"
+#include "adapter/source/backend.h"
+#include "adapter/source/peer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+enum {
+    MAX_GET = 6000, // bytes of parameters; longer ones are posted
+    DEFAULT_TIMEOUT_MS = 30000,
+};
+#define MAX_ANSWER ((size_t)128 * 1024 * 1024)
+#define MAX_HELD   ((size_t)192 * 1024 * 1024) // of all calls that are under way
+#define MAX_ERROR  ((size_t)1024 * 1024)       // of answers that are none of 200
+
+struct remote {
+    struct source_backend base;
+    struct peer *peer;
+    bool post;
+    unsigned timeout_ms;
+    size_t held;
+};
+
+struct call {
+    struct remote *remote;
+    struct peer_op *op;
+    struct gs_buf body; // of queries
+    struct series_reader *series;
+    backend_result_fn on_result;
+    source_shapes_fn on_shapes;
+    void *arg;
+};
+
+static void call_free(struct call *c)
+{
+    c->remote->held -= c->body.len;
+    gs_buf_finish(&c->body);
+    series_reader_free(c->series);
+    free(c);
+}
+
+// What libcurl reports as input or output trouble is a peer that cannot be reached. Its texts read
+// "GET URL: reason", and the URL is named here.
+static struct gs_error *transport_error(const struct remote *r, struct gs_error *err)
+{
+    enum gs_code code = gs_error_code(err);
+    const char *text = gs_error_message(err);
+    const char *reason =
+        gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
+    struct gs_error *told =
+        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s",
+                     peer_name(r->peer), reason ? reason + 2 : text);
+    gs_error_free(err);
+    return told;
+}
+
+static struct gs_error *answer_error(const struct remote *r, struct gs_error *err)
+{
+    return err ? gs_error_wrap(err, "%s", peer_name(r->peer)) : NULL;
+}
+
+static void finish(struct call *c, struct source_result *r, struct source_shapes *s,
+                   struct gs_error *err)
+{
+    backend_result_fn on_result = c->on_result;
+    source_shapes_fn on_shapes = c->on_shapes;
+    void *arg = c->arg;
+    call_free(c);
+    if (on_result)
+        on_result(arg, r, err);
+    else
+        on_shapes(arg, s, err);
+}
+
+static void give_up(struct call *c, struct gs_error *err)
+{
+    peer_cancel(GS_TAKE(c->op));
+    finish(c, NULL, NULL, answer_error(c->remote, err));
+}
+
+static void on_data(void *arg, struct gs_slice bytes)
+{
+    struct call *c = arg;
+    if (c->series) {
+        struct gs_error *err = series_reader_feed(c->series, bytes);
+        if (err)
+            give_up(c, err);
+        return;
+    }
+    if (bytes.len > MAX_ANSWER - c->body.len || bytes.len > MAX_HELD - c->remote->held) {
+        give_up(c, gs_error_new(GS_ELIMIT, "its answers are longer than what is read at a time"));
+        return;
+    }
+    c->remote->held += bytes.len;
+    gs_buf_add_slice(&c->body, bytes);
+}
+
+static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+{
+    struct call *c = arg;
+    struct source_result *result = NULL;
+    struct source_shapes *shapes = NULL;
+    c->op = NULL;
+    if (err) {
+        err = transport_error(c->remote, err);
+    } else if (c->series) {
+        err = a->body.len ? series_reader_feed(c->series, a->body) : NULL;
+        if (err && a->status != 200) { // it is told by its status
+            gs_error_free(err);
+            err = NULL;
+        }
+        if (!err)
+            err = series_reader_end(c->series, a->status, &shapes);
+        err = answer_error(c->remote, err);
+    } else {
+        c->remote->held -= c->body.len;
+        if (a->body.len)
+            gs_buf_add_slice(&c->body, a->body);
+        err = answer_error(c->remote, source_take_query(a->status, &c->body, &result));
+    }
+    finish(c, result, shapes, err);
+}
+
+// --- asking ---
+
+static void add_parameter(struct gs_buf *out, const char *name, const char *value)
+{
+    gs_buf_addf(out, "%s%s=", out->len ? "&" : "", name);
+    http_encode(gs_slice_of(value), out);
+}
+
+static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
+    add_parameter(out, name, text);
+}
+
+static void ask(struct call *c, const char *endpoint, const struct gs_buf *parameters)
+{
+    static const struct http_callbacks callbacks = {on_data, on_done};
+    struct remote *r = c->remote;
+    bool post = r->post || parameters->len > MAX_GET;
+    GS_AUTO_FREE char *path =
+        gs_format("/api/v1/%s%s%s", endpoint, post ? "" : "?", post ? "" : parameters->data);
+    struct http_call call = {
+        .method = post ? "POST" : "GET",
+        .path = path,
+        .body = post ? gs_buf_slice(parameters) : (struct gs_slice){0},
+        .content_type = post ? "application/x-www-form-urlencoded" : NULL,
+        .timeout_ms = r->timeout_ms,
+        .max_reply = MAX_ERROR,
+    };
+    gs_debug("adapter", "%s %s%s", call.method, peer_name(r->peer), path);
+    c->op = peer_send(r->peer, &call, &callbacks, c);
+}
+
+static void *remote_query(struct source_backend *b, const char *promql, int64_t time_ms,
+                          backend_result_fn done, void *arg)
+{
+    struct call *c = gs_alloc(sizeof(*c));
+    *c = (struct call){
+        .remote = GS_CONTAINER_OF(b, struct remote, base), .on_result = done, .arg = arg};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    add_parameter(&parameters, "query", promql);
+    add_time(&parameters, "time", time_ms);
+    ask(c, "query", &parameters);
+    return c;
+}
+
+static void *remote_series(struct source_backend *b, const char *selector, int64_t start_ms,
+                           source_shapes_fn done, void *arg)
+{
+    struct call *c = gs_alloc(sizeof(*c));
+    *c = (struct call){.remote = GS_CONTAINER_OF(b, struct remote, base),
+                       .series = series_reader_new(),
+                       .on_shapes = done,
+                       .arg = arg};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    add_parameter(&parameters, "match[]", selector);
+    add_time(&parameters, "start", start_ms);
+    ask(c, "series", &parameters);
+    return c;
+}
+
+static void remote_cancel(struct source_backend *b, void *call)
+{
+    struct call *c = call;
+    (void)b;
+    peer_cancel(c->op);
+    call_free(c);
+}
+
+// --- life ---
+
+static const char *remote_name(const struct source_backend *b)
+{
+    return peer_name(GS_CONTAINER_OF(b, const struct remote, base)->peer);
+}
+
+static void remote_free(struct source_backend *b)
+{
+    struct remote *r = GS_CONTAINER_OF(b, struct remote, base);
+    peer_free(r->peer);
+    free(r);
+}
+
+struct source_backend *backend_new_remote(struct peer *peer, bool post, int64_t timeout_ms)
+{
+    static const struct source_backend_ops ops = {.name = remote_name,
+                                                  .query = remote_query,
+                                                  .series = remote_series,
+                                                  .cancel = remote_cancel,
+                                                  .free = remote_free};
+    struct remote *r = gs_alloc(sizeof(*r));
+    r->base.ops = &ops;
+    r->peer = peer;
+    r->post = post;
+    r->timeout_ms = (unsigned)(timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS);
+    return &r->base;
+}
+
+struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
+                                 const struct source_options *o)
+{
+    const char *name = o->peer.url ? o->peer.url : "the engine";
+    struct peer *peer = peer_new_client(client, name, prefix);
+    return source_new(loop, backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
+}
+
+struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
+                                   struct source **ret)
+{
+    struct peer *peer = NULL;
+    struct gs_error *err = peer_new(loop, &o->peer, &peer);
+    if (err)
+        return gs_error_wrap(err, "Prometheus");
+    *ret = source_new(loop, backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
+    return NULL;
+}

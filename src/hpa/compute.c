@@ -93,10 +93,13 @@ static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
 static struct gs_error *object_unavailable(const struct hpa_pass *p,
                                            const struct hpa_metric_spec *m, const char *why)
 {
-    bool newer = hpa_since(p->cfg->release, HPA_SINCE_OBJECT_TEXT);
-    return gs_error_new(GS_EUNAVAIL, "unable to get metric %s%s%s on %s %s/%s%s%s", m->name,
-                        newer ? "" : ": ", newer ? "" : why, m->object_kind, p->spec->ns,
-                        m->object_name, newer ? ": " : "", newer ? why : "");
+    const char *kind = m->object_kind, *name = m->object_name;
+    if (hpa_since(p->cfg->release, HPA_SINCE_OBJECT_TEXT))
+        return gs_error_new(GS_EUNAVAIL, "unable to get metric %s on %s %s/%s: %s", m->name, kind,
+                            p->spec->ns, name, why);
+    // Those before put the error last where their text has its place first.
+    return gs_error_new(GS_EUNAVAIL, "unable to get metric %s: %s on %s %s/%s", m->name, kind,
+                        p->spec->ns, name, why);
 }
 
 static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,

@@ -66,7 +66,8 @@ int32_t hpa_history_stabilize(struct hpa_history *h, int32_t proposal, int64_t w
                               int64_t now_ms)
 {
     struct records *r = &h->recommendations;
-    int64_t cutoff = now_ms - window_ms;
+    // Without a window not even the count of this pass's beginning is recent.
+    int64_t cutoff = window_ms > 0 ? now_ms - window_ms : now_ms + 1;
     int32_t highest = proposal;
     size_t slot = NO_SLOT;
     for (size_t i = 0; i < r->len; i++) {

@@ -10,6 +10,7 @@
 #include "replay/scene.h"
 #include "tsdb/matcher.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -164,18 +165,31 @@ static void check(struct run *r, const json_t *want, const struct hpa_decision *
 
 // --- passes ---
 
+// What is expected is what is there before the scale is written, with `done` or {error: text} what
+// follows from that. False: it was not written.
+static bool write_scale(struct run *r, const json_t *write, struct hpa_decision *d)
+{
+    const char *error = gs_json_str(write, "error", NULL);
+    if (!d->rescale)
+        return false;
+    if (error || gs_streq(json_string_value(write), "done"))
+        hpa_decision_written(&r->spec, &r->cfg, error, d);
+    return !error && !json_is_false(write);
+}
+
 static struct gs_error *run_pass(struct run *r, const json_t *step)
 {
     struct scene s;
     struct hpa_decision d;
-    int64_t now_ms = T0_MS + (int64_t)(r->at * 1000);
+    int64_t now_ms = T0_MS + llround(r->at * 1000);
     struct gs_error *err =
         scene_load(step, r->pods, r->metrics, r->spec.n_metrics, r->replicas, now_ms, &s);
     if (err)
         return err;
     hpa_decide(&r->spec, &s.obs, &r->cfg, r->history, now_ms, &d);
+    bool written = write_scale(r, json_object_get(step, "write"), &d);
     check(r, json_object_get(step, "expect"), &d);
-    if (d.rescale && gs_json_bool(step, true, "write", NULL)) {
+    if (written) {
         hpa_history_scaled(r->history, &r->spec, d.current, d.desired, now_ms);
         r->replicas = d.desired;
     } else if (s.obs.scale_found) {

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kube/quantity.h"
 
+#include <math.h>
 #include <stdio.h>
 
 struct gs_error *scene_milli(const json_t *v, int64_t *ret)
@@ -25,7 +26,7 @@ int64_t scene_ms(const json_t *obj, const char *name, double fallback_seconds)
 {
     const json_t *v = json_object_get(obj, name);
     double seconds = json_is_number(v) ? json_number_value(v) : fallback_seconds;
-    return seconds > -1e12 && seconds < 1e12 ? (int64_t)(seconds * 1000) : 0;
+    return seconds > -1e12 && seconds < 1e12 ? llround(seconds * 1000) : 0;
 }
 
 static enum hpa_pod_phase phase_of(const char *text)

@@ -419,6 +419,17 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     return NULL;
 }
 
+void exporter_set_counters(struct exporter *e, const struct counters *counters)
+{
+    bool wanted[GPU_F_COUNT];
+    e->cfg.names.counters = counters;
+    renderer_free(e->renderer);
+    e->renderer = renderer_new(&e->cfg.names);
+    e->dirty = true;
+    counters_wanted(counters, wanted);
+    sampler_want(e->sampler, wanted);
+}
+
 uint16_t exporter_port(const struct exporter *e)
 {
     return e->server ? http_server_port(e->server) : 0;

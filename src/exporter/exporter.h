@@ -43,6 +43,8 @@ struct exporter;
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret);
 uint16_t exporter_port(const struct exporter *e);
+// Other families, borrowed as the first ones were; those are not needed any more afterwards.
+void exporter_set_counters(struct exporter *e, const struct counters *counters);
 // An http_handler: /, /metrics, /health, /healthz.
 void exporter_handle(void *exporter, struct http_exchange *x);
 // False when a driver call hangs: then the process must end by _exit(), for exit() would wait in

@@ -15,7 +15,6 @@ struct sampler {
     uv_async_t async;
     pthread_t thread;
     struct sampler_config cfg; // constant while the thread runs
-    bool wanted[GPU_F_COUNT];
 
     // Under the lock.
     pthread_mutex_t lock;
@@ -25,6 +24,7 @@ struct sampler {
     unsigned refs;    // of the loop's handle and of the thread
     bool opened;      // the library is open
     int64_t busy_since_ns;
+    bool wanted[GPU_F_COUNT], wanted_changed;
     struct sample *sample; // handed over, not yet taken; a newer one replaces it
     struct gs_error *error;
 
@@ -67,9 +67,19 @@ static void sampler_unref(struct sampler *s)
 
 static struct gs_error *open_backend(struct sampler *s)
 {
+    bool wanted[GPU_F_COUNT];
+    pthread_mutex_lock(&s->lock);
+    bool changed = s->wanted_changed;
+    memcpy(wanted, s->wanted, sizeof(wanted));
+    s->wanted_changed = false;
+    pthread_mutex_unlock(&s->lock);
+    if (s->backend && changed)
+        gpu_backend_want(s->backend, wanted);
     if (s->backend)
         return NULL;
-    return gpu_backend_open(&s->cfg.backend, &s->backend);
+    struct gpu_backend_config cfg = s->cfg.backend;
+    cfg.wanted = cfg.wanted || changed ? wanted : NULL;
+    return gpu_backend_open(&cfg, &s->backend);
 }
 
 static void find_owners(struct sampler *s, struct sample *sample)
@@ -237,6 +247,14 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
     }
     *ret = s;
     return NULL;
+}
+
+void sampler_want(struct sampler *s, const bool *wanted)
+{
+    pthread_mutex_lock(&s->lock);
+    memcpy(s->wanted, wanted, sizeof(s->wanted));
+    s->wanted_changed = true;
+    pthread_mutex_unlock(&s->lock);
 }
 
 int64_t sampler_busy_since_ns(struct sampler *s)

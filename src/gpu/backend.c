@@ -164,16 +164,26 @@ static struct gs_error *make_ready(struct gpu_backend *b)
     return NULL;
 }
 
+void gpu_backend_want(struct gpu_backend *b, const bool *wanted)
+{
+    bool groups[GPU_G_COUNT] = {0};
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++) {
+        bool want = wanted ? wanted[f] : f != GPU_F_PCIE_TX && f != GPU_F_PCIE_RX;
+        b->wanted[f] = want;
+        groups[gpu_field_info(f)->group] |= want;
+    }
+    for (int g = 0; g < GPU_G_COUNT; g++)
+        b->wants_group[g] = groups[g];
+    b->wanted_version++;
+}
+
 static void set_config(struct gpu_backend *b, const struct gpu_backend_config *cfg)
 {
     b->cfg = *cfg;
     b->library = gs_strdup(cfg->library);
     b->cfg.library = NULL;
     b->cfg.wanted = NULL;
-    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
-        b->wanted[f] = cfg->wanted ? cfg->wanted[f] : f != GPU_F_PCIE_TX && f != GPU_F_PCIE_RX;
-    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
-        b->wants_group[gpu_field_info(f)->group] |= b->wanted[f];
+    gpu_backend_want(b, cfg->wanted);
     if (!b->cfg.hung_after_ns)
         b->cfg.hung_after_ns = 10 * GS_NS_PER_SEC;
     if (!b->cfg.patience_ns)

@@ -9,6 +9,7 @@
 #include "gpu/nvml.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 // What a thread calls NVML with. One thread at a time.
 struct gpu_reader {
@@ -47,7 +48,8 @@ struct nvlink_counter {
 struct known_device {
     nvml_device handle;
     char uuid[96], name[96], pci_bus_id[32];
-    bool named; // what follows up to texts was read
+    bool named;             // what follows up to texts was read
+    unsigned named_version; // of what was wanted then
     uint32_t minor;
     bool has_minor;
     char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
@@ -106,7 +108,9 @@ struct gpu_worker {
 
 struct gpu_backend {
     struct gpu_backend_config cfg;
-    bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
+    // May change while workers read.
+    atomic_bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
+    atomic_uint wanted_version;
     char *library; // copy of cfg.library
     struct nvml nvml;
     bool ready; // loaded and initialised

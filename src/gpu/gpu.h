@@ -218,6 +218,8 @@ bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);
 GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
 bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated
+// Other fields from the next pass on, as in gpu_backend_config. From any thread.
+void gpu_backend_want(struct gpu_backend *b, const bool *wanted);
 // Reads everything once, enumerating anew, so that GPUs may come and go. A GPU that is lost is
 // listed with `lost` set; an error means that NVML as a whole gave nothing. After the driver was
 // unloaded or replaced, a later call opens it again.

@@ -95,8 +95,11 @@ static void read_device(struct gpu_worker *w)
     w->device = d;
     d->index = w->index;
     memcpy(d->uuid, k->uuid, sizeof(d->uuid));
-    if (!r->device_lost && !k->named)
+    unsigned wanted = r->backend->wanted_version;
+    if (!r->device_lost && (!k->named || k->named_version != wanted)) {
         backend_read_identity(r, k);
+        k->named_version = wanted;
+    }
     d->minor = k->minor;
     d->has_minor = k->has_minor;
     memcpy(d->name, k->name, sizeof(d->name));

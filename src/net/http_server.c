@@ -7,6 +7,7 @@
 #include "net/http_server_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -176,11 +177,28 @@ static struct gs_error *open_listener(const char *address, uint16_t port, int *r
     return open_socket(&sa, address, port, ret_fd);
 }
 
+// One that a parent made.
+static struct gs_error *take_listener(int fd, int *ret_fd)
+{
+    int listens = 0;
+    socklen_t len = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0)
+        return gs_error_errno(errno, "file descriptor %d", fd);
+    if (!listens)
+        return gs_error_new(GS_EINVAL, "file descriptor %d is a socket that does not listen", fd);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    *ret_fd = fd;
+    return NULL;
+}
+
 static uint16_t port_of(int fd)
 {
     struct sockaddr_storage sa = {0};
     socklen_t len = sizeof(sa);
     getsockname(fd, (struct sockaddr *)&sa, &len);
+    if (sa.ss_family == AF_UNIX)
+        return 0;
     return ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&sa)->sin6_port
                                           : ((struct sockaddr_in *)(void *)&sa)->sin_port);
 }
@@ -288,7 +306,8 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
                                    http_handler handler, void *ctx, struct http_server **ret)
 {
     int fd = -1;
-    struct gs_error *err = open_listener(cfg->address, cfg->port, &fd);
+    struct gs_error *err = cfg->listen_fd ? take_listener(cfg->listen_fd, &fd)
+                                          : open_listener(cfg->address, cfg->port, &fd);
     if (err)
         return err;
     struct http_server *s = gs_alloc(sizeof(*s));

@@ -13,6 +13,7 @@ struct http_server;
 struct http_server_config {
     const char *address; // numeric, "127.0.0.1", "::", "" = all
     uint16_t port;       // 0: any free one
+    int listen_fd;       // a socket that listens already, ours from then on; 0: none
     // TLS when both are set (PEM text, not paths).
     const char *cert_pem, *key_pem;
     const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O

@@ -23,6 +23,7 @@ typedef char *(*crypt_r_fn)(const char *phrase, const char *setting, struct cryp
 
 struct web_config {
     char *cert, *key, *client_ca;
+    char *cert_file, *key_file;
     bool require_client;
     json_t *users;   // name to bcrypt hash; NULL: nobody is asked
     json_t *headers; // added to replies; may be NULL
@@ -54,7 +55,8 @@ static struct gs_error *check_keys(const json_t *obj, const char *const *keys, c
 }
 
 // The text of KEY, or the content of the file named by KEY_file, relative to the web config's.
-static struct gs_error *read_pem(const json_t *tls, const char *path, const char *key, char **ret)
+static struct gs_error *read_pem(const json_t *tls, const char *path, const char *key, char **ret,
+                                 char **ret_file)
 {
     GS_AUTO_FREE char *file_key = gs_format("%s_file", key);
     const char *text = gs_json_str(tls, key, NULL), *file = gs_json_str(tls, file_key, NULL);
@@ -73,6 +75,8 @@ static struct gs_error *read_pem(const json_t *tls, const char *path, const char
     if (err)
         return gs_error_wrap(err, "tls_server_config: %s", file_key);
     *ret = gs_buf_take(&content);
+    if (ret_file)
+        *ret_file = GS_TAKE(full);
     return NULL;
 }
 
@@ -105,11 +109,11 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
         err = gs_error_new(GS_EINVAL, "tls_server_config: TLS 1.2 and 1.3 are spoken; leave "
                                       "min_version and max_version out");
     if (!err)
-        err = read_pem(tls, path, "cert", &w->cert);
+        err = read_pem(tls, path, "cert", &w->cert, &w->cert_file);
     if (!err)
-        err = read_pem(tls, path, "key", &w->key);
+        err = read_pem(tls, path, "key", &w->key, &w->key_file);
     if (!err)
-        err = read_pem(tls, path, "client_ca", &w->client_ca);
+        err = read_pem(tls, path, "client_ca", &w->client_ca, NULL);
     if (!err && (!w->cert || !w->key))
         err = gs_error_new(GS_EINVAL, "tls_server_config: certificate and key are both needed");
     return err ? err : read_client_auth(tls, w);
@@ -175,6 +179,40 @@ struct gs_error *web_config_load(const char *path, struct web_config **ret)
     return NULL;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+struct gs_error *web_config_renew(struct web_config *w, const char *path,
+                                  struct http_server *server)
+{
+    struct web_config *read = NULL;
+    struct gs_error *err = web_config_load(path, &read);
+    if (err)
+        return err;
+    if (!read->cert != !w->cert || read->require_client != w->require_client ||
+        !same_text(read->client_ca, w->client_ca))
+        err = gs_error_new(GS_EINVAL,
+                           "%s: TLS and the checking of client certificates are turned on or off "
+                           "at the next start only",
+                           path);
+    bool other = !same_text(read->cert, w->cert) || !same_text(read->key, w->key);
+    if (!err && read->cert && other)
+        err = http_server_set_certificate(server, read->cert, read->key);
+    if (!err) {
+        struct web_config old = *w;
+        *w = *read;
+        w->next = old.next;
+        w->ctx = old.ctx;
+        w->failures = old.failures;
+        w->failures_since_ns = old.failures_since_ns;
+        *read = old;
+    }
+    web_config_free(read);
+    return err;
+}
+
 void web_config_free(struct web_config *w)
 {
     if (!w)
@@ -191,7 +229,19 @@ void web_config_free(struct web_config *w)
     free(w->cert);
     free(w->key);
     free(w->client_ca);
+    free(w->cert_file);
+    free(w->key_file);
     free(w);
+}
+
+const char *web_config_cert_file(const struct web_config *w)
+{
+    return w->cert_file;
+}
+
+const char *web_config_key_file(const struct web_config *w)
+{
+    return w->key_file;
 }
 
 bool web_config_tls(const struct web_config *w)

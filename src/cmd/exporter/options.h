@@ -9,14 +9,14 @@
 
 struct exporter_opts {
     const char *address;
-    const char *collectors, *configmap, *devices, *web_config, *hpc_dir, *label_regex;
+    const char *config_file, *collectors, *configmap, *devices, *web_config, *hpc_dir, *label_regex;
     bool old_namespace, replace_blanks, virtual_gpus, dra, pod_labels, pod_uid, debug, list_fields;
-    bool max_util, timestamps;
+    bool max_util, timestamps, systemd_socket;
     int64_t xid_window_ms, clock_window_ms;
     // Accepted without effect.
     const char *none_text[12];
     bool none_bool[12];
-    int64_t interval_ms;
+    int64_t interval_ms; // 0: not set
     bool kubernetes;
     const char *gpu_id_type;
     const char *socket;

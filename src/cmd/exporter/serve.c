@@ -6,19 +6,26 @@
 #include "base/mem.h"
 #include "base/trim.h"
 #include "cmd/engine/web_config.h"
+#include "cmd/exporter/changes.h"
+#include "cmd/exporter/config_file.h"
+#include "cmd/exporter/listen_fds.h"
 #include "cmd/exporter/setup.h"
 
 #include <signal.h>
 
 // After the first sample, so that what opening the driver's library took is over.
 enum { TRIM_AFTER_MS = 2000 };
+enum { LOOK_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
 
 struct run {
     uv_loop_t loop;
     uv_signal_t signals[4];
-    uv_timer_t trim;
+    uv_timer_t trim, look;
+    const struct exporter_opts *opts;
+    struct exporter_file file;
+    struct changes changes;
     struct exporter *exporter;
-    struct counters counters;
+    struct counters *counters;
     struct web_config *web;
     struct http_server *server;
     struct http_client *http;
@@ -27,11 +34,93 @@ struct run {
     int64_t started_ns;
 };
 
+// --- loading anew ---
+
+static void free_counters(struct counters *c)
+{
+    if (c)
+        counters_finish(c);
+    free(c);
+}
+
+// By flag or environment, else the configuration file's, else the default file's.
+static struct gs_error *read_counters(const struct exporter_opts *o, const struct exporter_file *f,
+                                      struct counters *ret)
+{
+    if (o->collectors || !f->rows.len)
+        return exporter_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
+    return exporter_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
+}
+
+// A file that is wrong changes nothing: what was read before goes on.
+static void renew_counters(struct run *r)
+{
+    const struct exporter_opts *o = r->opts;
+    struct exporter_file file = {0};
+    struct counters *counters = gs_alloc(sizeof(*counters));
+    struct gs_error *err = o->config_file ? exporter_file_load(o->config_file, &file) : NULL;
+    if (!err)
+        err = read_counters(o, &file, counters);
+    if (err) {
+        gs_err("exporter", "%s; the families stay as they were", gs_error_message(err));
+        gs_error_free(err);
+        free_counters(counters);
+        exporter_file_finish(&file);
+        return;
+    }
+    exporter_set_counters(r->exporter, counters);
+    free_counters(r->counters);
+    r->counters = counters;
+    exporter_file_finish(&r->file);
+    r->file = file;
+    gs_info("exporter", "read anew: %zu families", counters->n_families);
+}
+
+// Again after each reading: the files may name others.
+static void watch_files(struct run *r)
+{
+    const struct exporter_opts *o = r->opts;
+    r->changes = (struct changes){0};
+    changes_add(&r->changes, o->config_file);
+    if (!o->configmap)
+        changes_add(&r->changes,
+                    exporter_counters_path(o->collectors ? o->collectors : r->file.counters_file));
+    changes_add(&r->changes, o->web_config);
+    changes_add(&r->changes, web_config_cert_file(r->web));
+    changes_add(&r->changes, web_config_key_file(r->web));
+}
+
+static void renew(struct run *r)
+{
+    if (!r->exporter || !r->server)
+        return;
+    if (r->opts->configmap)
+        gs_info("exporter", "the ConfigMap is read at the start only");
+    else
+        renew_counters(r);
+    struct gs_error *err =
+        r->opts->web_config ? web_config_renew(r->web, r->opts->web_config, r->server) : NULL;
+    if (err)
+        gs_err("exporter", "%s; it stays as it was", gs_error_message(err));
+    gs_error_free(err);
+    watch_files(r);
+}
+
+static void on_look(uv_timer_t *t)
+{
+    struct run *r = t->data;
+    if (changes_look(&r->changes))
+        renew(r);
+}
+
+// --- signals ---
+
 static void on_signal(uv_signal_t *s, int signum)
 {
     struct run *r = s->data;
     if (signum == SIGHUP) {
-        gs_info("exporter", "SIGHUP: there is nothing to load anew");
+        gs_info("exporter", "SIGHUP: reading the files anew");
+        renew(r);
         return;
     }
     gs_info("exporter", "%s: ending", strsignal(signum));
@@ -85,6 +174,7 @@ static void finish_loop(struct run *r)
     for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
         uv_close((uv_handle_t *)&r->signals[i], NULL);
     uv_close((uv_handle_t *)&r->trim, NULL);
+    uv_close((uv_handle_t *)&r->look, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
 }
@@ -98,6 +188,9 @@ static struct gs_error *start_server(struct run *r, const struct exporter_config
         .max_body = 64 * 1024,
         .max_connections = 128,
     };
+    struct gs_error *err = r->opts->systemd_socket ? listen_fds_take(&http.listen_fd) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--web-systemd-socket");
     web_config_apply(r->web, &http);
     web_config_guard(r->web, exporter_handle, r->exporter);
     return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
@@ -119,21 +212,44 @@ static struct gs_error *load_configmap(struct run *r, const char *name)
 {
     struct kube_client *kube = NULL;
     struct gs_error *err = connect_cluster(r, &kube);
-    return err ? err : exporter_load_configmap(&r->loop, kube, name, &r->counters);
+    return err ? err : exporter_load_configmap(&r->loop, kube, name, r->counters);
+}
+
+static struct gs_error *set_interval(const struct run *r, struct exporter_config *cfg)
+{
+    int64_t ms = r->opts->interval_ms ? r->opts->interval_ms : r->file.interval_ms;
+    if (!ms)
+        ms = 1000;
+    if (ms < MIN_INTERVAL_MS || ms > MAX_INTERVAL_MS)
+        return gs_error_new(GS_EINVAL, "--config-file: collection.interval: want %d ms to 1 h",
+                            MIN_INTERVAL_MS);
+    cfg->interval_ns = ms * GS_NS_PER_MS;
+    if (r->file.n_watch_groups)
+        gs_info("exporter",
+                "collection.watchGroups of %s have no effect: all fields are read "
+                "in each pass",
+                r->opts->config_file);
+    return NULL;
 }
 
 static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
                                   struct exporter_config *cfg)
 {
-    struct gs_error *err = o->configmap ? load_configmap(r, o->configmap)
-                                        : exporter_load_counters(o->collectors, &r->counters);
+    struct gs_error *err = o->config_file ? exporter_file_load(o->config_file, &r->file) : NULL;
+    if (!err)
+        err = set_interval(r, cfg);
+    if (!err)
+        err = o->configmap ? load_configmap(r, o->configmap)
+                           : read_counters(o, &r->file, r->counters);
     if (!err)
         err = web_config_load(o->web_config, &r->web);
     if (err)
         return err;
+    watch_files(r);
+    uv_timer_start(&r->look, on_look, LOOK_MS, LOOK_MS);
     struct exporter_config without_server = *cfg;
     without_server.address = NULL;
-    without_server.names.counters = &r->counters;
+    without_server.names.counters = r->counters;
     without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
     return err ? err : start_server(r, cfg);
@@ -148,25 +264,32 @@ static void finish_run(struct run *r, bool *ret_ended)
         http_client_free(r->http);
     finish_loop(r);
     web_config_free(r->web);
-    counters_finish(&r->counters);
+    free_counters(r->counters);
+    exporter_file_finish(&r->file);
 }
 
 struct gs_error *exporter_serve(const struct exporter_opts *o, const struct exporter_config *base,
                                 bool *ret_ended)
 {
-    struct run r = {.started_ns = gs_mono_ns()};
+    struct run r = {
+        .started_ns = gs_mono_ns(), .opts = o, .counters = gs_alloc(sizeof(*r.counters))};
     struct exporter_config cfg = *base;
     cfg.on_ready = on_ready;
     cfg.on_open_failed = on_open_failed;
     cfg.arg = &r;
     uv_loop_init(&r.loop);
     uv_timer_init(&r.loop, &r.trim);
+    uv_timer_init(&r.loop, &r.look);
+    r.look.data = &r;
     watch_signals(&r);
     r.err = start_all(&r, o, &cfg);
     if (!r.err) {
-        gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
-                strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
-                strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
+        if (o->systemd_socket)
+            gs_info("exporter", "listening on the socket of systemd");
+        else
+            gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
+                    strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
+                    strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     finish_run(&r, ret_ended);

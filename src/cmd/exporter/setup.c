@@ -19,7 +19,8 @@ static void tell_warnings(const char *source, const struct counters *c)
         gs_warn("exporter", "%s: %s", source, c->warnings[i]);
 }
 
-static struct gs_error *parse(const char *source, struct gs_slice text, struct counters *ret)
+struct gs_error *exporter_parse_counters(const char *source, struct gs_slice text,
+                                         struct counters *ret)
 {
     struct gs_error *err = counters_parse(text, ret);
     if (err)
@@ -28,13 +29,18 @@ static struct gs_error *parse(const char *source, struct gs_slice text, struct c
     return NULL;
 }
 
+const char *exporter_counters_path(const char *path)
+{
+    return path ? path : DEFAULT_COUNTERS;
+}
+
 struct gs_error *exporter_load_counters(const char *path, struct counters *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    const char *file = path ? path : DEFAULT_COUNTERS;
+    const char *file = exporter_counters_path(path);
     struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
     if (!err)
-        return parse(file, gs_buf_slice(&text), ret);
+        return exporter_parse_counters(file, gs_buf_slice(&text), ret);
     if (gs_error_code(err) == GS_ENOTFOUND && counters_builtin(file, ret)) {
         if (path)
             gs_info("exporter", "%s is not there: the file of that name as built in", path);
@@ -122,7 +128,7 @@ struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *ku
     GS_AUTO_FREE char *source = gs_format("ConfigMap %s/%s", ns, colon + 1);
     if (w.err)
         return gs_error_wrap(w.err, "--configmap-data: %s", source);
-    return parse(source, gs_slice_of(text), ret);
+    return exporter_parse_counters(source, gs_slice_of(text), ret);
 }
 
 // --- fields ---

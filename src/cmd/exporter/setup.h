@@ -10,6 +10,11 @@
 
 // path NULL: dcgm-exporter's default file where there is one, else what is built in.
 struct gs_error *exporter_load_counters(const char *path, struct counters *ret);
+// The file that this reads.
+const char *exporter_counters_path(const char *path);
+// Rows of a counters file that `source` has.
+struct gs_error *exporter_parse_counters(const char *source, struct gs_slice text,
+                                         struct counters *ret);
 // name: NAMESPACE:NAME. Runs the loop until the answer is there.
 struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
                                          const char *name, struct counters *ret);

@@ -69,7 +69,6 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
         .port = port,
         .backend.library = s->library ? s->library : o->nvml_library,
         .backend.simulated_only = s->library != NULL,
-        .interval_ns = o->interval_ms * GS_NS_PER_MS,
         .stuck_after_ns = o->driver_timeout_ns,
         .names =
             {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/changes.h"
+
+static void look_at(const char *path, struct stat *ret)
+{
+    *ret = (struct stat){0};
+    if (stat(path, ret) != 0)
+        *ret = (struct stat){0};
+}
+
+void changes_add(struct changes *c, const char *path)
+{
+    if (!path || c->n == CHANGES_MAX)
+        return;
+    look_at(path, &c->seen[c->n]);
+    c->paths[c->n++] = path;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+// A file that is gone is no news: what was read of it goes on until there is another.
+bool changes_look(struct changes *c)
+{
+    bool changed = false;
+    for (size_t i = 0; i < c->n; i++) {
+        struct stat now;
+        look_at(c->paths[i], &now);
+        if (!now.st_ino || is_same(&now, &c->seen[i]))
+            continue;
+        c->seen[i] = now;
+        changed = true;
+    }
+    return changed;
+}

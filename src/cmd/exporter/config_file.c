@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/config_file.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "codec/yaml.h"
+
+#include <inttypes.h>
+
+enum { MAX_FILE = 1024 * 1024, MAX_FIELDS = 1024, MAX_GROUPS = 256 };
+
+static struct gs_error *check_keys(const json_t *obj, const char *const *keys, const char *where)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(obj))
+        return gs_error_new(GS_EINVAL, "%s: want a mapping", where);
+    json_object_foreach ((json_t *)(uintptr_t)obj, key, value) {
+        size_t i = 0;
+        while (keys[i] && strcmp(keys[i], key) != 0)
+            i++;
+        if (!keys[i])
+            return gs_error_new(GS_EINVAL, "%s: field %s not found", where, key);
+    }
+    return NULL;
+}
+
+// Without the blanks around it; "" when it is not there or neither text nor number.
+static char *text_of(const json_t *obj, const char *key)
+{
+    const json_t *value = json_object_get(obj, key);
+    if (json_is_integer(value))
+        return gs_format("%" PRId64, (int64_t)json_integer_value(value));
+    const char *text = json_string_value(value);
+    return gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
+}
+
+// Whole milliseconds, more than 0.
+static struct gs_error *read_interval(const json_t *obj, const char *where, int64_t *ret_ms)
+{
+    GS_AUTO_FREE char *text = text_of(obj, "interval");
+    int64_t ns = 0;
+    struct gs_error *err = NULL;
+    if (strspn(text, "0123456789") == strlen(text))
+        err = gs_error_new(GS_EINVAL, "missing unit in duration \"%s\"", text);
+    else
+        err = gs_parse_duration(gs_slice_of(text), &ns);
+    if (!err && ns <= 0)
+        err = gs_error_new(GS_EINVAL, "must be greater than 0");
+    if (!err && ns % GS_NS_PER_MS)
+        err = gs_error_new(GS_EINVAL, "must be expressed in whole milliseconds or larger");
+    if (err)
+        return gs_error_wrap(err, "%s.interval", where);
+    *ret_ms = ns / GS_NS_PER_MS;
+    return NULL;
+}
+
+// --- metrics ---
+
+static void add_column(struct gs_buf *row, const char *text, char end)
+{
+    gs_buf_add_char(row, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            gs_buf_add_char(row, '"');
+        gs_buf_add_char(row, *text == '\n' || *text == '\r' ? ' ' : *text); // a row is a line
+    }
+    gs_buf_add_char(row, '"');
+    gs_buf_add_char(row, end);
+}
+
+static bool is_repeated(const json_t *fields, size_t at, const char *name)
+{
+    bool repeated = false;
+    for (size_t i = 0; i < at && !repeated; i++) {
+        GS_AUTO_FREE char *other = text_of(json_array_get(fields, i), "name");
+        repeated = gs_streq(other, name);
+    }
+    return repeated;
+}
+
+static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf *rows)
+{
+    static const char *const keys[] = {"name", "prometheusType", "help", NULL};
+    GS_AUTO_FREE char *where = gs_format("metrics.fields[%zu]", i);
+    const json_t *field = json_array_get(fields, i);
+    struct gs_error *err = check_keys(field, keys, where);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *name = text_of(field, "name");
+    GS_AUTO_FREE char *type = text_of(field, "prometheusType");
+    GS_AUTO_FREE char *help = text_of(field, "help");
+    const char *missing = !*name ? "name" : !*type ? "prometheusType" : !*help ? "help" : NULL;
+    if (missing)
+        return gs_error_new(GS_EINVAL, "%s.%s is required", where, missing);
+    if (is_repeated(fields, i, name))
+        return gs_error_new(GS_EINVAL, "%s.name duplicates metrics.fields: \"%s\"", where, name);
+    add_column(rows, name, ',');
+    add_column(rows, type, ',');
+    add_column(rows, help, '\n');
+    return NULL;
+}
+
+static struct gs_error *read_metrics(const json_t *metrics, struct exporter_file *f)
+{
+    static const char *const keys[] = {"file", "fields", NULL};
+    struct gs_error *err = check_keys(metrics, keys, "metrics");
+    if (err)
+        return err;
+    GS_AUTO_FREE char *file = text_of(metrics, "file");
+    const json_t *fields = json_object_get(metrics, "fields");
+    size_t n = json_array_size(fields);
+    if (fields && !json_is_null(fields) && !json_is_array(fields))
+        return gs_error_new(GS_EINVAL, "metrics.fields: want a list");
+    if ((*file != '\0') == (n > 0))
+        return gs_error_new(GS_EINVAL, "metrics must specify exactly one of file or fields");
+    if (n > MAX_FIELDS)
+        return gs_error_new(GS_ELIMIT, "metrics.fields: more than %d", MAX_FIELDS);
+    for (size_t i = 0; i < n && !err; i++)
+        err = read_field(fields, i, &f->rows);
+    if (!err && *file)
+        f->counters_file = GS_TAKE(file);
+    return err;
+}
+
+// --- collection ---
+
+static struct gs_error *check_group(const json_t *groups, size_t i)
+{
+    static const char *const keys[] = {"name", "interval", "fields", NULL};
+    GS_AUTO_FREE char *where = gs_format("collection.watchGroups[%zu]", i);
+    const json_t *group = json_array_get(groups, i);
+    int64_t ms;
+    struct gs_error *err = check_keys(group, keys, where);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *name = text_of(group, "name");
+    if (!*name)
+        return gs_error_new(GS_EINVAL, "%s.name is required", where);
+    if (is_repeated(groups, i, name))
+        return gs_error_new(GS_EINVAL, "%s.name \"%s\" is duplicated", where, name);
+    err = read_interval(group, where, &ms);
+    if (!err && json_array_size(json_object_get(group, "fields")) == 0)
+        err = gs_error_new(GS_EINVAL, "%s.fields must not be empty", where);
+    return err;
+}
+
+static struct gs_error *read_collection(const json_t *collection, struct exporter_file *f)
+{
+    static const char *const keys[] = {"interval", "watchGroups", NULL};
+    struct gs_error *err = check_keys(collection, keys, "collection");
+    const json_t *groups = json_object_get(collection, "watchGroups");
+    if (!err && json_object_get(collection, "interval"))
+        err = read_interval(collection, "collection", &f->interval_ms);
+    if (!err && groups && !json_is_null(groups) && !json_is_array(groups))
+        err = gs_error_new(GS_EINVAL, "collection.watchGroups: want a list");
+    f->n_watch_groups = json_array_size(groups);
+    if (!err && f->n_watch_groups > MAX_GROUPS)
+        err = gs_error_new(GS_ELIMIT, "collection.watchGroups: more than %d", MAX_GROUPS);
+    for (size_t i = 0; i < f->n_watch_groups && !err; i++)
+        err = check_group(groups, i);
+    return err;
+}
+
+// --- file ---
+
+static struct gs_error *read_document(const json_t *doc, struct exporter_file *f)
+{
+    static const char *const keys[] = {"version", "metrics", "collection", NULL};
+    struct gs_error *err = check_keys(doc, keys, "configuration");
+    const json_t *metrics = json_object_get(doc, "metrics");
+    const json_t *collection = json_object_get(doc, "collection");
+    if (!err && json_integer_value(json_object_get(doc, "version")) != 1)
+        err = gs_error_new(GS_EINVAL, "version must be 1");
+    if (!err && metrics && !json_is_null(metrics))
+        err = read_metrics(metrics, f);
+    if (!err && collection && !json_is_null(collection))
+        err = read_collection(collection, f);
+    return err;
+}
+
+struct gs_error *exporter_file_parse(struct gs_slice text, const char *name,
+                                     struct exporter_file *ret)
+{
+    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
+    struct exporter_file f = {0};
+    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    if (err)
+        return gs_error_wrap(err, "--config-file");
+    if (docs.len != 1)
+        err = gs_error_new(GS_EINVAL, docs.len ? "multiple YAML documents are not supported"
+                                               : "there is nothing in it");
+    else
+        err = read_document(docs.items[0].value, &f);
+    if (err) {
+        exporter_file_finish(&f);
+        return gs_error_wrap(err, "--config-file %s", name);
+    }
+    *ret = f;
+    return NULL;
+}
+
+struct gs_error *exporter_file_load(const char *path, struct exporter_file *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (err)
+        return gs_error_wrap(err, "--config-file");
+    return exporter_file_parse(gs_buf_slice(&text), path, ret);
+}
+
+void exporter_file_finish(struct exporter_file *f)
+{
+    free(f->counters_file);
+    gs_buf_finish(&f->rows);
+    *f = (struct exporter_file){0};
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/listen_fds.h"
+
+#include "base/num.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FIRST_FD = 3 };
+
+static uint64_t number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    uint64_t n = 0;
+    gs_error_free(gs_parse_u64(gs_slice_of(text ? text : ""), INT32_MAX, &n));
+    return n;
+}
+
+struct gs_error *listen_fds_take(int *ret_fd)
+{
+    uint64_t pid = number_of("LISTEN_PID"), n = number_of("LISTEN_FDS");
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    if (!n || pid != (uint64_t)getpid())
+        return gs_error_new(GS_ENOTFOUND, "no socket was passed to this process: start it by a "
+                                          "socket unit of systemd");
+    if (n > 1)
+        return gs_error_new(GS_EINVAL, "%d sockets were passed; want one ListenStream=", (int)n);
+    *ret_fd = FIRST_FD;
+    return NULL;
+}

@@ -93,9 +93,10 @@ static void cluster(void *arg, struct http_exchange *x)
         return;
     }
     bool none = selector && strstr(selector, "none");
-    reply_text(x, none ? "{\"kind\":\"PodList\",\"items\":[]}"
-                       : "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"b\"}},{"
-                         "\"metadata\":{\"name\":\"a\"}}]}");
+    reply_text(
+        x, none ? "{\"kind\":\"PodList\",\"items\":[]}"
+                : "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"b\",\"labels\":{"
+                  "\"app\":\"x\"}}},{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"x\"}}}]}");
 }
 
 static void run_until_round(struct fixture *f, struct registry *r, int64_t rounds)

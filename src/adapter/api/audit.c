@@ -133,18 +133,6 @@ static void emit(const struct audit_event *e, enum audit_stage stage, const char
 
 // --- the request ---
 
-void audit_request_uri(const struct http_exchange *x, struct gs_buf *out)
-{
-    const char *name, *value;
-    gs_buf_add_str(out, http_path(x));
-    for (size_t i = 0; (value = http_query_nth(x, i, &name)); i++) {
-        gs_buf_add_char(out, i ? '&' : '?');
-        http_encode(gs_slice_of(name), out);
-        gs_buf_add_char(out, '=');
-        http_encode(gs_slice_of(value), out);
-    }
-}
-
 static void add_address(json_t *list, struct gs_slice address)
 {
     size_t i;
@@ -192,13 +180,11 @@ static void on_answer(void *arg, int status, const char *content_type, struct gs
 struct audit_event *audit_begin(struct audit *a, struct http_exchange *x, const char *id)
 {
     struct audit_event *e = gs_alloc(sizeof(*e));
-    GS_AUTO_BUF struct gs_buf uri = {0};
     const char *agent = http_header(x, "User-Agent");
     e->a = a;
     e->received_us = gs_unix_us();
     e->id = gs_strdup(id);
-    audit_request_uri(x, &uri);
-    e->uri = gs_buf_take(&uri);
+    e->uri = gs_strdup(http_target(x));
     e->agent = agent ? gs_strndup(agent, strnlen(agent, MAX_AGENT)) : NULL;
     e->addresses = addresses_of(x);
     http_on_answer(x, on_answer, e);

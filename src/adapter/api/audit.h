@@ -29,6 +29,3 @@ struct audit_event *audit_begin(struct audit *a, struct http_exchange *x, const 
 void audit_decided(struct audit_event *e, const struct auth_decision *d);
 // The request is over: answered, or its peer left. Frees; NULL is fine.
 void audit_end(struct audit_event *e);
-
-// The request's path and query, as it may stand in a URL.
-void audit_request_uri(const struct http_exchange *x, struct gs_buf *out);

@@ -69,10 +69,20 @@ static void on_answer(void *arg, const struct http_answer *a, struct gs_error *e
     api_call_end(c);
 }
 
+// On its way a path may be read in another way than it was when it was asked about.
+static bool is_plain(const struct api_path *p)
+{
+    for (size_t i = 0; i < p->n_segments; i++)
+        if (gs_streq(p->segments[i], ".") || gs_streq(p->segments[i], "..") ||
+            strchr(p->segments[i], '/'))
+            return false;
+    return true;
+}
+
 bool api_pass_on(struct api_call *c, const char *cause)
 {
     struct previous *p = api_previous(c->a, c->path.group);
-    if (!p || http_header(c->x, PREVIOUS_MARK))
+    if (!p || !is_plain(&c->path) || http_header(c->x, PREVIOUS_MARK))
         return false;
     c->passed_cause = gs_strdup(cause);
     struct gs_error *err = previous_ask(p, c->x, &c->user, on_answer, c, &c->passed);

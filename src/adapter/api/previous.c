@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/api/previous.h"
 
-#include "adapter/api/audit.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -172,9 +171,7 @@ static void send_request(struct previous_op *op, const struct http_exchange *x,
                          const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = on_answer};
-    GS_AUTO_BUF struct gs_buf path = {0};
-    audit_request_uri(x, &path);
-    const struct http_call call = {.path = path.data,
+    const struct http_call call = {.path = http_target(x),
                                    .headers = headers,
                                    .timeout_ms = op->p->timeout_ms,
                                    .max_reply = MAX_ANSWER};

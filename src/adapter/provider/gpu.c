@@ -3,41 +3,55 @@
 
 #include <string.h>
 
-// Whose a series is stands in one of three pairs of labels; processes on one device are added up,
-// and never pass 100 % there; devices are averaged for levels and added up for amounts.
+// Whose a series is stands in one of several pairs of labels. Of one device there are several lines
+// when it is shared: the device's own and each pod's. GPU_UTIL and FB_USED are then each pod's
+// part, which are added up for a namespace; other families repeat the device's value, which counts
+// once. Processes are added up. So each device has one value for an object; devices are averaged
+// for levels and added up for amounts. A node's line of a device is the one without a pod, and no
+// pod's part is more.
 #define AMOUNTS                                                                                    \
-    "(MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED|POWER_USAGE|ENERGY|ERRORS|"      \
-    "_COUNT|_total$|_bytes$)"
-#define DEVICES "{__name__=~'DCGM_(FI|CUSTOM|EXP)_.+'"
-#define RULES(match, pod, ns, extra)                                                               \
-    "- seriesQuery: \"" DEVICES match "}\"\n"                                                      \
-    "  seriesFilters: [{isNot: '" AMOUNTS "'}]\n"                                                  \
-    "  resources:\n"                                                                               \
-    "    overrides: {" pod ns extra "}\n"                                                          \
-    "  metricsQuery: avg by (<<.GroupBy>>) (sum by (<<.GroupBy>>, UUID, gpu) "                     \
-    "(<<.Series>>{<<.LabelMatchers>>}))\n"                                                         \
-    "- seriesQuery: \"" DEVICES match "}\"\n"                                                      \
-    "  seriesFilters: [{is: '_UTIL$'}]\n"                                                          \
-    "  resources:\n"                                                                               \
-    "    overrides: {" pod ns extra "}\n"                                                          \
-    "  metricsQuery: avg by (<<.GroupBy>>) (clamp_max(sum by (<<.GroupBy>>, UUID, gpu) "           \
-    "(<<.Series>>{<<.LabelMatchers>>}), 100))\n"                                                   \
-    "- seriesQuery: \"" DEVICES match "}\"\n"                                                      \
-    "  seriesFilters: [{is: '" AMOUNTS "'}]\n"                                                     \
-    "  resources:\n"                                                                               \
-    "    overrides: {" pod ns extra "}\n"                                                          \
-    "  metricsQuery: sum by (<<.GroupBy>>) (<<.Series>>{<<.LabelMatchers>>})\n"
+    "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED|POWER_USAGE|ENERGY|ERRORS|"       \
+    "_COUNT|_total$|_bytes$"
+#define PROCESS      "^DCGM_CUSTOM_(PROCESS|CONTAINER)_"
+#define PARTS        "^DCGM_FI_DEV_(GPU_UTIL|FB_USED)$"
+#define DEVICE       "UUID, gpu, GPU_I_ID"
+#define MATCHING     "<<.Series>>{<<.LabelMatchers>>}"
+#define OF_DEVICES   "max by (<<.GroupBy>>, " DEVICE ") (" MATCHING ")"
+#define OF_PROCESSES "sum by (<<.GroupBy>>, " DEVICE ") (" MATCHING ")"
+#define OF_PARTS(pod, ns, container)                                                               \
+    "sum by (<<.GroupBy>>, " DEVICE ") (max by (" pod ", " ns ", " container ", " DEVICE           \
+    ") (" MATCHING "))"
+
+#define RULE(match, overrides, filters, query)                                                     \
+    "- seriesQuery: \"{__name__=~'DCGM_(FI|CUSTOM|EXP)_.+'" match "}\"\n"                          \
+    "  seriesFilters: [" filters "]\n"                                                             \
+    "  resources: {overrides: {" overrides "}}\n"                                                  \
+    "  metricsQuery: " query "\n"
+#define IS(pattern)     "{is: '" pattern "'}"
+#define IS_NOT(pattern) "{isNot: '" pattern "'}"
+
+// A later rule counts where several fit: what is said of a part of the names stands behind.
+#define RULES(match, overrides, parts)                                                             \
+    RULE(match, overrides, IS_NOT(PROCESS), "avg by (<<.GroupBy>>) (" OF_DEVICES ")")              \
+    RULE(match, overrides, IS_NOT(PROCESS) ", " IS(AMOUNTS),                                       \
+         "sum by (<<.GroupBy>>) (" OF_DEVICES ")")                                                 \
+    RULE(match, overrides, IS(PARTS), "avg by (<<.GroupBy>>) (clamp_max(" parts ", 100))")         \
+    RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS), "sum by (<<.GroupBy>>) (" parts ")")        \
+    RULE(match, overrides, IS(PROCESS),                                                            \
+         "avg by (<<.GroupBy>>) (clamp_max(" OF_PROCESSES ", 100))")                               \
+    RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS), "sum by (<<.GroupBy>>) (" MATCHING ")")
+
+#define POD_RULES(pod, ns, container)                                                              \
+    RULES("," pod "!=''," ns "!=''", pod ": {resource: pod}, " ns ": {resource: namespace}",       \
+          OF_PARTS(pod, ns, container))
+#define NODE_RULES(node) RULES("," node "!=''", node ": {resource: node}", OF_DEVICES)
 
 const char *gpu_rules(void)
 {
-    return "rules:\n" RULES(",Hostname!=''", "", "", "Hostname: {resource: node}")
-        RULES(",NodeName!=''", "", "", "NodeName: {resource: node}")
-            RULES(",pod!='',namespace!=''", "pod: {resource: pod}, ",
-                  "namespace: {resource: namespace}", "")
-                RULES(",exported_pod!='',exported_namespace!=''", "exported_pod: {resource: pod}, ",
-                      "exported_namespace: {resource: namespace}", "")
-                    RULES(",PodName!='',NamespaceName!=''", "PodName: {resource: pod}, ",
-                          "NamespaceName: {resource: namespace}", "");
+    return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
+        POD_RULES("pod", "namespace", "container")
+            POD_RULES("exported_pod", "exported_namespace", "exported_container")
+                POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
 struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold)
@@ -77,8 +91,12 @@ double gpu_fold_values(enum gpu_fold fold, double so_far, double v, size_t n)
 const struct gpu_owner *gpu_owner_nth(size_t i)
 {
     static const struct gpu_owner list[] = {
-        {"apps", "deployments", 1}, {"apps", "replicasets", 1}, {"apps", "statefulsets", 1},
-        {"apps", "daemonsets", 1},  {"batch", "jobs", 1},       {"", "services", 0},
+        {"apps", "deployments", "Deployment", 1, 1},
+        {"apps", "replicasets", "ReplicaSet", 1, 1},
+        {"apps", "statefulsets", "StatefulSet", 1, 1},
+        {"apps", "daemonsets", "DaemonSet", 1, 1},
+        {"batch", "jobs", "Job", 1, 1},
+        {"", "services", "Service", 0, 0},
     };
     return i < GS_ARRAY_LEN(list) ? &list[i] : NULL;
 }

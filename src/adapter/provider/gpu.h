@@ -17,6 +17,8 @@ double gpu_fold_values(enum gpu_fold fold, double so_far, double v, size_t n);
 // Resources whose spec.selector picks pods: "deployments" of "apps". NULL behind the last.
 struct gpu_owner {
     const char *group, *resource;
+    const char *kind;
     int match_labels; // 1: spec.selector is a LabelSelector; 0: a map
+    int controls;     // 1: its pods name it, or what it owns, as their controller
 };
 const struct gpu_owner *gpu_owner_nth(size_t i);

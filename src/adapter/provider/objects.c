@@ -24,7 +24,8 @@ TAILQ_HEAD(objects_ops, objects_op);
 struct list {
     struct objects *o;
     TAILQ_ENTRY(list) all;
-    char *path;
+    char *key, *path;
+    bool details;
     struct http_op *http;
     struct objects_ops ops;
     struct object_names *names;
@@ -35,7 +36,7 @@ TAILQ_HEAD(lists, list);
 struct objects {
     struct kube_client *kube;
     int64_t max_age_ns;
-    struct gs_hmap *by_path;
+    struct gs_hmap *by_key;
     struct lists lists; // the oldest first
 };
 
@@ -44,7 +45,7 @@ struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms)
     struct objects *o = gs_alloc(sizeof(*o));
     o->kube = kube;
     o->max_age_ns = max_age_ms * GS_NS_PER_MS;
-    o->by_path = gs_hmap_new(NULL);
+    o->by_key = gs_hmap_new(NULL);
     TAILQ_INIT(&o->lists);
     return o;
 }
@@ -55,23 +56,35 @@ struct object_names *object_names_ref(struct object_names *n)
     return n;
 }
 
+static void detail_finish(struct object_detail *d)
+{
+    free(d->owner_kind);
+    free(d->owner_name);
+    json_decref(d->labels);
+}
+
 void object_names_unref(struct object_names *n)
 {
     if (!n || --n->refs)
         return;
-    for (size_t i = 0; i < n->n; i++)
+    for (size_t i = 0; i < n->n; i++) {
         free(n->items[i]);
+        if (n->details)
+            detail_finish(&n->details[i]);
+    }
     free(n->items);
+    free(n->details);
     free(n);
 }
 
 static void list_free(struct list *l)
 {
     TAILQ_REMOVE(&l->o->lists, l, all);
-    if (gs_hmap_get_str(l->o->by_path, l->path) == l)
-        gs_hmap_remove_str(l->o->by_path, l->path);
+    if (gs_hmap_get_str(l->o->by_key, l->key) == l)
+        gs_hmap_remove_str(l->o->by_key, l->key);
     http_op_cancel(l->http);
     object_names_unref(l->names);
+    free(l->key);
     free(l->path);
     free(l);
 }
@@ -89,44 +102,82 @@ void objects_free(struct objects *o)
         }
         list_free(l);
     }
-    gs_hmap_free(o->by_path);
+    gs_hmap_free(o->by_key);
     free(o);
 }
 
 // --- reading ---
 
-static bool read_metadata(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret_name)
+struct metadata {
+    struct gs_slice name, labels, owners; // the last two raw
+};
+
+static bool read_metadata(struct gs_json_pull *j, struct gs_arena *a, struct metadata *ret)
 {
     struct gs_slice key;
     if (!gs_json_pull_object(j))
         return false;
     while (gs_json_pull_member(j, a, &key)) {
         if (gs_slice_eq_str(key, "name"))
-            gs_json_pull_string(j, a, ret_name);
+            gs_json_pull_string(j, a, &ret->name);
+        else if (gs_slice_eq_str(key, "labels"))
+            gs_json_pull_skip(j, &ret->labels);
+        else if (gs_slice_eq_str(key, "ownerReferences"))
+            gs_json_pull_skip(j, &ret->owners);
         else
             gs_json_pull_skip(j, NULL);
     }
     return !j->bad;
 }
 
-static bool read_items(struct gs_json_pull *j, struct object_names *out)
+static void read_detail(const struct metadata *m, struct object_detail *ret)
 {
-    size_t cap = 0;
+    GS_AUTO_JSON json_t *owners = NULL;
+    size_t i;
+    json_t *o;
+    *ret = (struct object_detail){0};
+    gs_error_free(m->labels.len ? gs_json_parse(m->labels, false, &ret->labels) : NULL);
+    gs_error_free(m->owners.len ? gs_json_parse(m->owners, false, &owners) : NULL);
+    json_array_foreach (owners, i, o) {
+        const char *kind = gs_json_str(o, "kind", NULL), *name = gs_json_str(o, "name", NULL);
+        if (!gs_json_bool(o, false, "controller", NULL) || !kind || !name || ret->owner_kind)
+            continue;
+        ret->owner_kind = gs_strdup(kind);
+        ret->owner_name = gs_strdup(name);
+    }
+}
+
+struct item {
+    char *name;
+    struct object_detail detail;
+};
+
+struct items {
+    struct item *list;
+    size_t n, cap;
+};
+
+static bool read_items(struct gs_json_pull *j, bool details, struct items *out)
+{
     struct gs_arena scratch = {.limit = (size_t)16 * 1024 * 1024};
     bool ok = gs_json_pull_null(j) || gs_json_pull_array(j);
     while (ok && j->depth > 1 && gs_json_pull_item(j)) {
-        struct gs_slice key, name = {0};
+        struct gs_slice key;
+        struct metadata m = {0};
         ok = gs_json_pull_object(j);
         while (ok && gs_json_pull_member(j, &scratch, &key)) {
             if (gs_slice_eq_str(key, "metadata"))
-                ok = read_metadata(j, &scratch, &name);
+                ok = read_metadata(j, &scratch, &m);
             else
                 gs_json_pull_skip(j, NULL);
         }
         ok = ok && !j->bad && out->n < MAX_NAMES;
-        if (ok && name.len) {
-            gs_grow(&out->items, &cap, out->n, sizeof(*out->items));
-            out->items[out->n++] = gs_slice_dup(name);
+        if (ok && m.name.len) {
+            gs_grow(&out->list, &out->cap, out->n, sizeof(*out->list));
+            struct item *item = &out->list[out->n++];
+            *item = (struct item){.name = gs_slice_dup(m.name)};
+            if (details)
+                read_detail(&m, &item->detail);
         }
         gs_arena_recycle(&scratch);
     }
@@ -136,31 +187,48 @@ static bool read_items(struct gs_json_pull *j, struct object_names *out)
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
-static struct gs_error *read_list(struct gs_slice body, struct object_names **ret)
+// Takes the items.
+static struct object_names *names_of(struct items *items, bool details)
+{
+    struct object_names *n = gs_alloc(sizeof(*n));
+    n->refs = 1;
+    n->n = items->n;
+    n->items = gs_alloc_array(items->n + 1, sizeof(*n->items));
+    n->details = details ? gs_alloc_array(items->n + 1, sizeof(*n->details)) : NULL;
+    if (items->n > 1)
+        qsort(items->list, items->n, sizeof(*items->list), compare);
+    for (size_t i = 0; i < items->n; i++) {
+        n->items[i] = items->list[i].name;
+        if (details)
+            n->details[i] = items->list[i].detail;
+    }
+    free(items->list);
+    return n;
+}
+
+static struct gs_error *read_list(struct gs_slice body, bool details, struct object_names **ret)
 {
     struct gs_json_pull j = gs_json_pull_of(body);
-    struct object_names *n = gs_alloc(sizeof(*n));
+    struct items items = {0};
     struct gs_arena scratch = {.limit = (size_t)1024 * 1024};
     struct gs_slice key;
     bool ok = gs_json_pull_object(&j);
-    n->refs = 1;
     while (ok && gs_json_pull_member(&j, &scratch, &key)) {
         if (gs_slice_eq_str(key, "items"))
-            ok = read_items(&j, n);
+            ok = read_items(&j, details, &items);
         else
             gs_json_pull_skip(&j, NULL);
     }
     gs_arena_finish(&scratch);
+    struct object_names *n = names_of(&items, details);
     if (!ok || j.bad) {
         object_names_unref(n);
         return gs_error_new(GS_EPROTO, "the cluster's list cannot be read: %s",
                             j.bad ? j.bad : "too long");
     }
-    if (n->n > 1)
-        qsort(n->items, n->n, sizeof(*n->items), compare);
     *ret = n;
     return NULL;
 }
@@ -180,7 +248,7 @@ static void drop_old(struct objects *o)
 {
     struct list *l;
     while ((l = TAILQ_FIRST(&o->lists)) && l->done_ns && TAILQ_EMPTY(&l->ops) &&
-           (gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_path) > MAX_KEPT))
+           (gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_key) > MAX_KEPT))
         list_free(l);
 }
 
@@ -191,12 +259,12 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     struct objects_op *op;
     l->http = NULL;
     if (!err)
-        err = a->status == 200 ? read_list(a->body, &l->names) : refusal(a);
+        err = a->status == 200 ? read_list(a->body, l->details, &l->names) : refusal(a);
     l->done_ns = gs_mono_ns();
     if (!err && o->max_age_ns)
         l->names->until_ns = l->done_ns + o->max_age_ns;
     if (err || o->max_age_ns == 0) // not for those who ask later
-        gs_hmap_remove_str(o->by_path, l->path);
+        gs_hmap_remove_str(o->by_key, l->key);
     while ((op = TAILQ_FIRST(&l->ops))) {
         TAILQ_REMOVE(&l->ops, op, peers);
         op->cb(op->arg, l->names,
@@ -223,7 +291,7 @@ static void ask(struct list *l)
 }
 
 struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char *ns,
-                                const char *selector, objects_fn cb, void *arg)
+                                const char *selector, bool details, objects_fn cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, NULL, NULL);
@@ -232,7 +300,8 @@ struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char
         gs_buf_add_str(&path, "&labelSelector=");
         http_encode(gs_slice_of(selector), &path);
     }
-    struct list *l = gs_hmap_get_str(o->by_path, path.data);
+    GS_AUTO_FREE char *key = gs_format("%c%s", details ? 'd' : 'n', path.data);
+    struct list *l = gs_hmap_get_str(o->by_key, key);
     if (l && l->done_ns && gs_mono_ns() - l->done_ns <= o->max_age_ns) {
         struct object_names *names = object_names_ref(l->names);
         cb(arg, names, NULL);
@@ -240,17 +309,19 @@ struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char
         return NULL;
     }
     if (l && l->done_ns) { // too old; freed by drop_old()
-        gs_hmap_remove_str(o->by_path, path.data);
+        gs_hmap_remove_str(o->by_key, key);
         l = NULL;
     }
     bool fresh = !l;
     if (fresh) {
         l = gs_alloc(sizeof(*l));
         l->o = o;
+        l->key = GS_TAKE(key);
+        l->details = details;
         l->path = gs_strdup(path.data);
         TAILQ_INIT(&l->ops);
         TAILQ_INSERT_TAIL(&o->lists, l, all);
-        gs_hmap_put_str(o->by_path, l->path, l);
+        gs_hmap_put_str(o->by_key, l->key, l);
     }
     struct objects_op *op = gs_alloc(sizeof(*op));
     *op = (struct objects_op){.list = l, .cb = cb, .arg = arg};

@@ -9,10 +9,16 @@ struct objects;
 struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms);
 void objects_free(struct objects *o);
 
+struct object_detail {
+    char *owner_kind, *owner_name; // of the controller; NULL: none
+    json_t *labels;                // NULL: none
+};
+
 // Sorted; immutable, counted.
 struct object_names {
     unsigned refs; // private
     char **items;
+    struct object_detail *details; // of each; NULL: not asked for
     size_t n;
     int64_t until_ns; // gs_mono_ns() up to which others that ask are given it; 0: nobody is
 };
@@ -23,5 +29,5 @@ typedef void (*objects_fn)(void *arg, struct object_names *names, struct gs_erro
 struct objects_op;
 // ns NULL: all; selector NULL: all. cb may be called from inside, and then NULL is returned.
 struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char *ns,
-                                const char *selector, objects_fn cb, void *arg);
+                                const char *selector, bool details, objects_fn cb, void *arg);
 void objects_cancel(struct objects_op *op); // NULL is fine

@@ -5,6 +5,7 @@
 
 #include "adapter/provider/gpu.h"
 #include "adapter/provider/objects.h"
+#include "adapter/provider/owners.h"
 #include "adapter/provider/query.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -46,7 +47,8 @@ struct provider_call {
     struct object_names *listed; // owns names, of a list
     struct objects_op *list_op;
     struct gs_buf query, label, trace, cause;
-    struct kube_request *kube_rq;
+    struct owners_op *owners_op;
+    struct owners *owners; // owns names, of their pods
     struct source_op *op;
     int64_t until_ns; // of the source's answer
 };
@@ -61,7 +63,8 @@ static const char *keep(struct provider_call *c, const char *s)
 static void call_free(struct provider_call *c)
 {
     TAILQ_REMOVE(&c->p->calls, c, all);
-    kube_request_cancel(c->kube_rq);
+    owners_cancel(c->owners_op);
+    owners_free(c->owners);
     source_cancel(c->op);
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
@@ -83,6 +86,8 @@ static void end(struct provider_call *c, struct provider_answer *a)
     a->until_ns = c->until_ns;
     if (c->listed && c->listed->until_ns < a->until_ns)
         a->until_ns = c->listed->until_ns;
+    if (c->owners && c->owners->until_ns < a->until_ns)
+        a->until_ns = c->owners->until_ns;
     c->done = true;
     c->cb(c->arg, a);
     if (!c->inside)
@@ -150,24 +155,38 @@ static void no_sample(struct provider_call *c, const struct source_result *r, bo
             c->rule->place, r->n, c->label.data, c->rq.name);
 }
 
-// Of the owner's pods one value.
-static void fold(struct provider_call *c, struct gs_hmap *map, const struct source_result *r)
+// Of an owner's pods one value. False: none of them has one.
+static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
+                     const struct owner *o, struct provider_value *ret)
 {
-    struct provider_value v = {.name = c->rq.name};
     size_t n = 0;
-    for (size_t i = 0; i < c->n_names; i++) {
-        const struct source_sample *s = gs_hmap_get_str(map, c->names[i]);
+    *ret = (struct provider_value){.name = o->name};
+    for (size_t i = 0; i < o->n_pods; i++) {
+        const struct source_sample *s = gs_hmap_get_str(map, c->names[o->pods[i]]);
         if (!s || !isfinite(s->value))
             continue;
-        v.value = gpu_fold_values(c->fold, v.value, s->value, n);
-        v.t_ms = n && v.t_ms < s->t_ms ? v.t_ms : s->t_ms;
+        ret->value = gpu_fold_values(c->fold, ret->value, s->value, n);
+        ret->t_ms = n && ret->t_ms < s->t_ms ? ret->t_ms : s->t_ms;
         n++;
     }
-    trace(c, "%zu of %zu pods have a sample", n, c->n_names);
-    if (n)
-        end(c, &(struct provider_answer){.outcome = PROVIDER_OK, .values = &v, .n = 1});
+    return n > 0;
+}
+
+static void fold(struct provider_call *c, const struct gs_hmap *map, const struct source_result *r)
+{
+    const struct owners *o = c->owners;
+    struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        n += fold_one(c, map, &o->items[i], &values[n]);
+    trace(c, "%zu samples of %zu pods, %zu of %zu %s have a value", r->n, c->n_names, n, o->n,
+          c->resource->resource);
+    if (n || gs_streq(c->rq.name, "*"))
+        end(c, &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
     else
-        fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now", c->n_names);
+        fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now: %s", c->n_names,
+             c->query.data);
+    free(values);
 }
 
 static void match_names(struct provider_call *c, const struct source_result *r)
@@ -259,6 +278,17 @@ static void ask(struct provider_call *c)
 
 // --- lists of objects ---
 
+static void nothing_matches(struct provider_call *c)
+{
+    const char *selector = c->rq.label_selector;
+    if (selector && *selector)
+        fail(c, PROVIDER_NO_METRIC, "no %s%s%s match the selector %s", c->resource->resource,
+             c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "", selector);
+    else
+        fail(c, PROVIDER_NO_METRIC, "there are no %s%s%s", c->resource->resource,
+             c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "");
+}
+
 static void on_list(void *arg, struct object_names *names, struct gs_error *err)
 {
     struct provider_call *c = arg;
@@ -274,12 +304,8 @@ static void on_list(void *arg, struct object_names *names, struct gs_error *err)
     trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
     if (c->n_names)
         ask(c);
-    else if (c->folds)
-        fail(c, PROVIDER_NO_SAMPLE, "it has no pods");
     else
-        fail(c, PROVIDER_NO_METRIC, "no %s%s%s match the selector%s%s", c->asked->resource,
-             c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "",
-             c->rq.label_selector ? " " : "", c->rq.label_selector ? c->rq.label_selector : "");
+        nothing_matches(c);
 }
 
 static void list_objects(struct provider_call *c, const char *selector)
@@ -290,7 +316,7 @@ static void list_objects(struct provider_call *c, const char *selector)
     }
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
     // Answered from inside, the call may be over.
-    struct objects_op *op = objects_list(c->p->objects, gvr, c->rq.ns, selector, on_list, c);
+    struct objects_op *op = objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_list, c);
     if (op)
         c->list_op = op;
 }
@@ -306,43 +332,47 @@ static const struct gpu_owner *owner_of(const struct mapped *r)
     return NULL;
 }
 
-static void on_owner(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_owners(void *arg, struct owners *o, int status, struct gs_error *err)
 {
     struct provider_call *c = arg;
-    c->kube_rq = NULL;
+    bool all = gs_streq(c->rq.name, "*");
+    c->owners_op = NULL;
     if (err) {
         fail(c, status == 404 ? PROVIDER_NO_SAMPLE : PROVIDER_LIST_FAILED, "%s",
              gs_error_message(err));
         gs_error_free(err);
         return;
     }
-    struct kube_selector selector = {0};
-    const json_t *spec = gs_json_get(body, "spec", "selector", NULL);
-    if (owner_of(c->resource)->match_labels)
-        err = kube_selector_from_json(spec, &selector);
+    c->owners = o;
+    c->names = o->pods;
+    c->n_names = o->n_pods;
+    trace(c, "%zu %s with %zu pods", o->n, c->resource->resource, o->n_pods);
+    if (o->n_pods)
+        ask(c);
+    else if (all && o->n)
+        fail(c, PROVIDER_NO_METRIC, "none of the %zu %s has pods", o->n, c->resource->resource);
+    else if (all)
+        nothing_matches(c);
     else
-        kube_selector_from_map(spec, &selector);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    if (!err)
-        kube_selector_format(&selector, &text);
-    kube_selector_finish(&selector);
-    if (err || !text.len)
-        fail(c, PROVIDER_NO_SAMPLE, "it selects no pods%s%s", err ? ": " : "",
-             err ? gs_error_message(err) : "");
-    else
-        list_objects(c, text.data);
-    gs_error_free(err);
+        fail(c, PROVIDER_NO_SAMPLE, "%s", o->n ? "it has no pods" : "it selects no pods");
 }
 
-static void ask_owner(struct provider_call *c)
+static void ask_owners(struct provider_call *c)
 {
-    if (!c->p->o.kube) {
+    if (!c->p->objects) {
         fail(c, PROVIDER_LIST_FAILED, "there is no cluster to ask for its pods");
         return;
     }
-    const struct kube_gvr gvr = {c->resource->group, c->resource->version, c->resource->resource};
-    trace(c, "pods of %s %s, by its selector", c->resource->kind, c->rq.name);
-    c->kube_rq = kube_get(c->p->o.kube, gvr, c->rq.ns, c->rq.name, NULL, on_owner, c);
+    bool all = gs_streq(c->rq.name, "*");
+    const struct owners_request rq = {.kube = c->p->o.kube,
+                                      .objects = c->p->objects,
+                                      .kind = owner_of(c->resource),
+                                      .version = c->resource->version,
+                                      .ns = c->rq.ns,
+                                      .name = all ? NULL : c->rq.name,
+                                      .selector = all ? c->rq.label_selector : NULL};
+    trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
+    c->owners_op = owners_find(&rq, on_owners, c);
 }
 
 // --- the rule ---
@@ -368,7 +398,7 @@ static bool take(struct provider_call *c, const struct registry_metric *m)
 static bool find_owned(struct provider_call *c)
 {
     const struct mapped *pods = mapper_find_text(c->p->o.mapper, "pods");
-    if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns || gs_streq(c->rq.name, "*"))
+    if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
         return false;
     c->fold = GPU_AVERAGE;
     if (!take(c, registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
@@ -442,7 +472,7 @@ static void start(struct provider_call *c)
     }
     trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
     if (c->folds) {
-        ask_owner(c);
+        ask_owners(c);
     } else if (gs_streq(c->rq.name, "*")) {
         list_objects(c, c->rq.label_selector);
     } else {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods belong to what owns pods (Deployments, StatefulSets, Services …): those that its
+// selector picks and that nobody else controls. A Deployment's pods are controlled by its
+// ReplicaSets; a Service controls nothing.
+#pragma once
+
+#include "adapter/provider/gpu.h"
+#include "adapter/provider/mapper.h"
+#include "adapter/provider/objects.h"
+#include "base/arena.h"
+
+struct owner {
+    const char *name;
+    const size_t *pods; // positions in the list of pods
+    size_t n_pods;
+};
+
+// Of one request.
+struct owners {
+    struct gs_arena arena; // private
+    const struct owner *items;
+    size_t n;
+    const char *const *pods; // of all owners, each once
+    size_t n_pods;
+    int64_t until_ns; // gs_mono_ns() up to which it may be used again
+};
+
+// The callee owns it. status: of the cluster's answer, with an error; 0: none.
+typedef void (*owners_fn)(void *arg, struct owners *o, int status, struct gs_error *err);
+
+struct owners_request {
+    struct kube_client *kube;
+    struct objects *objects;
+    const struct gpu_owner *kind;
+    const char *version;  // of its group
+    const char *ns;       // one namespace
+    const char *name;     // NULL: all
+    const char *selector; // of owners; NULL: all
+};
+struct owners_op;
+// The texts must stay until the end. cb may be called from inside, and then NULL is returned.
+struct owners_op *owners_find(const struct owners_request *rq, owners_fn cb, void *arg);
+void owners_cancel(struct owners_op *op); // NULL is fine
+void owners_free(struct owners *o);

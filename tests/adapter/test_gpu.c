@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU metrics without rules, of what an exporter shows and an engine has: several GPUs in a pod, a
+// shared GPU, a divided one; and whose pods are whose.
+#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "kube/selector.h"
+#include "kube/status.h"
+#include "net/http_client.h"
+#include "net/http_server.h"
+#include "unit.h"
+
+#include <math.h>
+
+// n1: A and B given to the pod a, C to nobody. n2: D shared, b has two shares of it and c one; E
+// divided, d has one part.
+#define LINE(name, uuid, host, more, value)                                                        \
+    name "{gpu=\"0\",UUID=\"" uuid "\",Hostname=\"" host "\"" more "} " value "\n"
+#define OF(pod, more) ",namespace=\"ml\",pod=\"" pod "\",container=\"x\"" more
+#define UTIL          "DCGM_FI_DEV_GPU_UTIL"
+#define POWER         "DCGM_FI_DEV_POWER_USAGE"
+#define USED          "DCGM_FI_DEV_FB_USED"
+#define SM(uuid, node, pod, process, value)                                                        \
+    "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"" node                     \
+    "\",NamespaceName=\"ml\",PodName=\"" pod "\",ProcessId=\"" process "\"} " value "\n"
+static const char page[] =
+    // clang-format off
+    LINE(UTIL, "A", "n1", OF("a", ""), "80")
+    LINE(UTIL, "B", "n1", OF("a", ""), "40")
+    LINE(UTIL, "C", "n1", "", "0")
+    LINE(UTIL, "D", "n2", "", "70")
+    LINE(UTIL, "D", "n2", OF("b", ",vgpu=\"0\""), "30")
+    LINE(UTIL, "D", "n2", OF("b", ",vgpu=\"1\""), "30")
+    LINE(UTIL, "D", "n2", OF("c", ",vgpu=\"2\""), "40")
+    LINE(UTIL, "E", "n2", OF("d", ",GPU_I_ID=\"1\""), "90")
+    LINE(UTIL, "E", "n2", ",GPU_I_ID=\"2\"", "10")
+    LINE(POWER, "A", "n1", OF("a", ""), "100")
+    LINE(POWER, "B", "n1", OF("a", ""), "200")
+    LINE(POWER, "C", "n1", "", "50")
+    LINE(POWER, "D", "n2", "", "300")
+    LINE(POWER, "D", "n2", OF("b", ",vgpu=\"0\""), "300")
+    LINE(POWER, "D", "n2", OF("b", ",vgpu=\"1\""), "300")
+    LINE(POWER, "D", "n2", OF("c", ",vgpu=\"2\""), "300")
+    LINE(USED, "A", "n1", OF("a", ""), "1000")
+    LINE(USED, "B", "n1", OF("a", ""), "1000")
+    LINE(USED, "D", "n2", "", "600")
+    LINE(USED, "D", "n2", OF("b", ",vgpu=\"0\""), "200")
+    LINE(USED, "D", "n2", OF("b", ",vgpu=\"1\""), "200")
+    LINE(USED, "D", "n2", OF("c", ",vgpu=\"2\""), "400")
+    SM("A", "n1", "a", "1", "50")
+    SM("B", "n1", "a", "2", "70")
+    SM("D", "n2", "b", "3", "10")
+    SM("D", "n2", "b", "4", "20")
+    SM("D", "n2", "c", "5", "95");
+// clang-format on
+
+// web and canary have the same selector: their ReplicaSets tell which pods are whose. The pod
+// "lost" belongs to nobody's ReplicaSet and has no sample.
+static const char deployments[] =
+    "[{\"metadata\":{\"name\":\"web\",\"labels\":{\"team\":\"x\"}},\"spec\":{\"selector\":{"
+    "\"matchLabels\":{\"app\":\"web\"}}}},{\"metadata\":{\"name\":\"canary\"},\"spec\":{"
+    "\"selector\":{\"matchLabels\":{\"app\":\"web\"}}}},{\"metadata\":{\"name\":\"idle\"},"
+    "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"idle\"}}}}]";
+#define OWNED(kind, name)                                                                          \
+    ",\"ownerReferences\":[{\"kind\":\"Other\",\"name\":\"o\"},{\"kind\":\"" kind                  \
+    "\",\"name\":\"" name "\",\"controller\":true}]"
+#define META(name, app, more)                                                                      \
+    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"app\":\"" app "\"}" more "}}"
+// clang-format off
+static const char replicasets[] = "["
+    "{\"metadata\":{\"name\":\"web-1\",\"labels\":{\"app\":\"web\"}" OWNED("Deployment", "web")
+    "},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"web\"}}}},"
+    META("canary-1", "web", OWNED("Deployment", "canary")) ","
+    META("idle-1", "idle", OWNED("Deployment", "idle")) "]";
+// clang-format on
+static const char statefulsets[] =
+    "[{\"metadata\":{\"name\":\"db\"},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"db\"}}}}]";
+static const char services[] = "[{\"metadata\":{\"name\":\"front\"},\"spec\":{\"selector\":{"
+                               "\"app\":\"web\"}}},{\"metadata\":{\"name\":\"none\"},\"spec\":{}}]";
+// clang-format off
+static const char pods[] = "["
+    META("a", "web", OWNED("ReplicaSet", "web-1")) ","
+    META("b", "web", OWNED("ReplicaSet", "web-1")) ","
+    META("d", "web", OWNED("ReplicaSet", "canary-1")) ","
+    META("c", "db", OWNED("StatefulSet", "db")) ","
+    META("lost", "web", OWNED("ReplicaSet", "gone-1")) "]";
+// clang-format on
+
+struct fixture {
+    uv_loop_t loop;
+    struct http_server *exporter;
+    struct engine *engine;
+    struct http_client *engine_http, *kube_http;
+    struct kube_client *kube;
+    struct source *source;
+    struct mapper *mapper;
+    struct adapter_config *none, *gpu_config;
+    struct registry *registry, *gpu;
+    struct provider *provider;
+    bool no_sets, done;
+    enum provider_outcome outcome;
+    struct gs_buf answer; // "web=60 canary=90"
+    double value;
+};
+
+static void exporter(void *arg, struct http_exchange *x)
+{
+    http_reply(x, 200, "text/plain; version=0.0.4", GS_SLICE(page));
+}
+
+// What the selector picks of a list; one object when the path names it.
+static void reply_objects(struct http_exchange *x, const char *text, const char *name)
+{
+    GS_AUTO_JSON json_t *list = NULL, *items = json_array();
+    struct kube_selector selector = {0};
+    size_t i;
+    json_t *o;
+    assert_ok(gs_json_parse(gs_slice_of(text), true, &list));
+    assert_ok(kube_selector_parse(http_query(x, "labelSelector"), &selector));
+    json_array_foreach (list, i, o) {
+        if (name && gs_streq(gs_json_str(o, "metadata", "name", NULL), name)) {
+            kube_reply_json(x, 200, o);
+            kube_selector_finish(&selector);
+            return;
+        }
+        if (kube_selector_matches(&selector, gs_json_get(o, "metadata", "labels", NULL)))
+            json_array_append(items, o);
+    }
+    kube_selector_finish(&selector);
+    if (name) {
+        kube_reply_failure(x, 404, "NotFound", "\"%s\" not found", name);
+        return;
+    }
+    GS_AUTO_JSON json_t *body = json_pack("{s:s, s:O}", "kind", "List", "items", items);
+    kube_reply_json(x, 200, body);
+}
+
+static void cluster(void *arg, struct http_exchange *x)
+{
+    static const struct {
+        const char *path, *objects;
+    } kinds[] = {{"/deployments", deployments},
+                 {"/replicasets", replicasets},
+                 {"/statefulsets", statefulsets},
+                 {"/services", services},
+                 {"/pods", pods}};
+    struct fixture *f = arg;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        const char *at = strstr(http_path(x), kinds[i].path);
+        if (!at)
+            continue;
+        const char *name = at + strlen(kinds[i].path);
+        if (f->no_sets && gs_streq(kinds[i].path, "/replicasets"))
+            kube_reply_failure(x, 403, "Forbidden", "no");
+        else
+            reply_objects(x, kinds[i].objects, *name == '/' ? name + 1 : NULL);
+        return;
+    }
+    kube_reply_failure(x, 404, "NotFound", "no such path");
+}
+
+static struct registry *list(struct fixture *f, const struct adapter_config *c, int64_t relist_ms)
+{
+    const struct registry_options o = {.config = c,
+                                       .source = f->source,
+                                       .mapper = f->mapper,
+                                       .relist_ms = relist_ms,
+                                       .max_age_ms = 60000};
+    return registry_new(&f->loop, &o);
+}
+
+static void start(struct fixture *f)
+{
+    const struct http_server_config server = {.address = "127.0.0.1"};
+    uv_loop_init(&f->loop);
+    assert_ok(http_server_start(&f->loop, &server, exporter, f, &f->exporter));
+    GS_AUTO_FREE char *config =
+        gs_format("scrape_configs: [{job_name: gpu, scrape_interval: 100ms, scrape_timeout: 100ms, "
+                  "static_configs: [{targets: ['127.0.0.1:%u']}]}]",
+                  http_server_port(f->exporter));
+    const struct engine_options e = {.config_text = config, .store = {.retention_ms = 60000}};
+    assert_ok(engine_new(&f->loop, &e, &f->engine));
+    f->engine_http = http_client_new_loopback(&f->loop, engine_handle, f->engine, NULL);
+    f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
+    f->kube = kube_client_new(f->kube_http);
+    const struct source_options s = {0};
+    f->source = source_new_client(&f->loop, f->engine_http, "", &s);
+    f->mapper = mapper_new();
+    assert_ok(adapter_config_parse(GS_SLICE("{}"), "none", &f->none));
+    assert_ok(adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU)", &f->gpu_config));
+    f->registry = list(f, f->none, 3600000);
+    f->gpu = list(f, f->gpu_config, 50);
+    const struct provider_options p = {.config = f->none,
+                                       .source = f->source,
+                                       .mapper = f->mapper,
+                                       .registry = f->registry,
+                                       .gpu = f->gpu,
+                                       .kube = f->kube};
+    f->provider = provider_new(&p);
+    while (!registry_nth(f->gpu, false, 0)) // scraped and listed
+        uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void stop(struct fixture *f)
+{
+    provider_free(f->provider);
+    registry_free(f->registry);
+    registry_free(f->gpu);
+    source_free(f->source);
+    mapper_free(f->mapper);
+    adapter_config_free(f->none);
+    adapter_config_free(f->gpu_config);
+    http_client_free(f->engine_http);
+    engine_free(f->engine);
+    kube_client_free(f->kube);
+    http_client_free(f->kube_http);
+    http_server_stop(f->exporter);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    gs_buf_finish(&f->answer);
+}
+
+static void on_answer(void *arg, const struct provider_answer *a)
+{
+    struct fixture *f = arg;
+    f->done = true;
+    f->outcome = a->outcome;
+    f->value = a->n ? a->values[0].value : NAN;
+    gs_buf_clear(&f->answer);
+    gs_buf_add_str(&f->answer, a->outcome == PROVIDER_OK ? "" : a->cause);
+    for (size_t i = 0; i < a->n; i++)
+        gs_buf_addf(&f->answer, "%s%s=%g", i ? " " : "", a->values[i].name, a->values[i].value);
+}
+
+static void ask(struct fixture *f, const char *resource, const char *name, const char *metric,
+                const char *selector)
+{
+    bool root = gs_streq(resource, "nodes") || gs_streq(resource, "namespaces");
+    const struct provider_request rq = {.resource = resource,
+                                        .ns = root ? NULL : "ml",
+                                        .name = name,
+                                        .metric = metric,
+                                        .label_selector = selector};
+    f->done = false;
+    provider_ask(f->provider, &rq, on_answer, f);
+    while (!f->done)
+        uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void assert_value(struct fixture *f, const char *resource, const char *name,
+                         const char *metric, double want)
+{
+    ask(f, resource, name, metric, NULL);
+    if (f->outcome != PROVIDER_OK || fabs(f->value - want) > 1e-9)
+        fail_msg("%s %s %s: want %g, got %s", resource, name, metric, want, f->answer.data);
+}
+
+static void assert_answer(struct fixture *f, const char *resource, const char *name,
+                          const char *metric, const char *selector, const char *want)
+{
+    ask(f, resource, name, metric, selector);
+    assert_string_equal(f->answer.data, want);
+}
+
+#define SM_UTIL "DCGM_CUSTOM_PROCESS_SM_UTIL"
+
+static void test_devices(void **state)
+{
+    struct fixture f = {0};
+    start(&f);
+    // Pods: levels are averaged over their devices, a share counts once.
+    assert_value(&f, "pods", "a", UTIL, 60);
+    assert_value(&f, "pods", "b", UTIL, 30);
+    assert_value(&f, "pods", "d", UTIL, 90);
+    assert_value(&f, "pods", "a", POWER, 300);
+    assert_value(&f, "pods", "b", POWER, 300);
+    assert_value(&f, "pods", "b", USED, 200);
+    assert_value(&f, "pods", "a", SM_UTIL, 60);
+    assert_value(&f, "pods", "b", SM_UTIL, 30);
+    // Namespaces: a shared device is one device, with its pods' parts added up.
+    assert_value(&f, "namespaces", "ml", UTIL, (80 + 40 + 70 + 90) / 4.0);
+    assert_value(&f, "namespaces", "ml", POWER, 100 + 200 + 300);
+    assert_value(&f, "namespaces", "ml", USED, 1000 + 1000 + 600);
+    assert_value(&f, "namespaces", "ml", SM_UTIL, (50 + 70 + 100) / 3.0); // 125 is no part of 100
+    // Nodes: all devices, also those of nobody.
+    assert_value(&f, "nodes", "n1", UTIL, 40);
+    assert_value(&f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
+    assert_value(&f, "nodes", "n1", POWER, 350);
+    assert_value(&f, "nodes", "n2", USED, 600);
+    assert_value(&f, "nodes", "n1", SM_UTIL, 60);
+    stop(&f);
+}
+
+static void test_owners(void **state)
+{
+    struct fixture f = {0};
+    start(&f);
+    assert_value(&f, "deployments.apps", "web", UTIL, 45);
+    assert_value(&f, "deployments.apps", "web", UTIL "_MAX", 60);
+    assert_value(&f, "deployments.apps", "web", UTIL "_MIN", 30);
+    assert_value(&f, "deployments.apps", "canary", UTIL, 90);
+    assert_value(&f, "replicasets.apps", "web-1", UTIL, 45);
+    assert_value(&f, "statefulsets.apps", "db", UTIL, 40);
+    assert_value(&f, "services", "front", UTIL, 60); // a, b and d, whosever they are
+    assert_value(&f, "deployments.apps", "web", USED, 1100);
+    // All at once.
+    assert_answer(&f, "deployments.apps", "*", UTIL, NULL, "web=45 canary=90");
+    assert_answer(&f, "deployments.apps", "*", UTIL, "team=x", "web=45");
+    assert_answer(&f, "services", "*", UTIL "_MAX", NULL, "front=90");
+    assert_answer(&f, "statefulsets.apps", "*", UTIL, NULL, "db=40");
+    // Nothing to tell, and why.
+    assert_answer(&f, "deployments.apps", "idle", UTIL, NULL, "it has no pods");
+    assert_answer(&f, "services", "none", UTIL, NULL, "it selects no pods");
+    assert_answer(&f, "deployments.apps", "gone", UTIL, NULL, "\"gone\" not found");
+    assert_answer(&f, "deployments.apps", "*", UTIL, "team=y",
+                  "no deployments in namespace ml match the selector team=y");
+    assert_int_equal(f.outcome, PROVIDER_NO_METRIC);
+    // Without the right to list ReplicaSets selectors alone tell.
+    f.no_sets = true;
+    assert_value(&f, "deployments.apps", "canary", UTIL, 60);
+    stop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_owners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

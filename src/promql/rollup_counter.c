@@ -4,16 +4,30 @@
 
 #include <math.h>
 
+typedef double two __attribute__((vector_size(16)));
+
+// Mostly not: looked for two by two, without a branch a sample.
+static bool falls(const double *v, size_t n)
+{
+    int64_t any __attribute__((vector_size(16))) = {0};
+    size_t i = 1;
+    for (; i + 2 <= n; i += 2) {
+        two before, now;
+        memcpy(&before, v + i - 1, sizeof(before));
+        memcpy(&now, v + i, sizeof(now));
+        any |= now < before;
+    }
+    return any[0] || any[1] || (i < n && v[i] < v[i - 1]);
+}
+
 // The sum of all rises: what a counter counted, a fall being a reset to zero.
 static double counted(const struct promql_window *w)
 {
     double sum = w->v[w->n - 1] - w->v[0];
-    bool falls = false; // mostly not: looked for without a branch a sample
+    if (!falls(w->v, w->n))
+        return sum;
     for (size_t i = 1; i < w->n; i++)
-        falls |= w->v[i] < w->v[i - 1];
-    for (size_t i = 1; falls && i < w->n; i++)
-        if (w->v[i] < w->v[i - 1])
-            sum += w->v[i - 1];
+        sum += w->v[i] < w->v[i - 1] ? w->v[i - 1] : 0;
     return sum;
 }
 
@@ -107,8 +121,6 @@ bool rollup_idelta(const struct promql_window *w, double *ret)
 }
 
 // Two compensated sums side by side.
-typedef double two __attribute__((vector_size(16)));
-
 static inline void add_two(two v, two *sum, two *error)
 {
     two t = *sum + v, part = t - *sum;

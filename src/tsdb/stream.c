@@ -2,18 +2,9 @@
 #include "tsdb/stream.h"
 
 #include "base/mem.h"
-#include "tsdb/decimal.h"
+#include "tsdb/block_read.h"
 
 #define MAX_REPEATS 15u
-
-enum { // first bytes; see stream.h
-    REPEATS = 112,
-    WIDE = 0xf8,
-    PLACES,
-    RAW,
-    STALE,
-    ABSENT,
-};
 
 // --- writing ---
 
@@ -34,7 +25,7 @@ static void put_bytes(struct run *r, uint64_t v, unsigned n)
 static void end_repeats(struct run *r)
 {
     if (r->repeats)
-        r->data[r->len++] = (uint8_t)(REPEATS + r->repeats - 1);
+        r->data[r->len++] = (uint8_t)(BLOCK_REPEATS + r->repeats - 1);
     r->b->last_repeats = r->repeats & 0xf;
     r->repeats = 0;
 }
@@ -42,14 +33,14 @@ static void end_repeats(struct run *r)
 static void end_absents(struct run *r)
 {
     if (r->absents)
-        put_bytes(r, ABSENT | r->absents << 8, 2); // at most TIMES_MAX
+        put_bytes(r, BLOCK_ABSENT | r->absents << 8, 2); // at most TIMES_MAX
     r->absents = 0;
 }
 
 static void put_change(struct run *r, int64_t change)
 {
     uint64_t z = decimal_zigzag(change);
-    if (z < REPEATS)
+    if (z < BLOCK_REPEATS)
         r->data[r->len++] = (uint8_t)z;
     else if (z < 1u << 14)
         put_bytes(r, 0x80 | (z & 0x3f) | (z >> 6) << 8, 2);
@@ -60,7 +51,7 @@ static void put_change(struct run *r, int64_t change)
     else if (z < UINT64_C(1) << 35)
         put_bytes(r, 0xf0 | (z & 7) | (z >> 3) << 8, 5);
     else {
-        r->data[r->len++] = WIDE;
+        r->data[r->len++] = BLOCK_WIDE;
         put_bytes(r, z, 8);
     }
 }
@@ -73,12 +64,12 @@ static void put_value(struct run *r, double v)
     b->last_value = v;
     if (places < 0) {
         bool stale = stream_is_stale(v);
-        r->data[r->len++] = stale ? STALE : RAW;
+        r->data[r->len++] = stale ? BLOCK_STALE : BLOCK_RAW;
         put_bytes(r, decimal_bits(v), stale ? 0 : 8);
         return;
     }
     if (places != b->last_places) {
-        put_bytes(r, PLACES | (unsigned)places << 8, 2);
+        put_bytes(r, BLOCK_PLACES | (unsigned)places << 8, 2);
         b->last_places = (uint8_t)(places & 0xf);
         b->last_number = 0;
     }
@@ -212,87 +203,6 @@ void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *byte
 
 // --- reading ---
 
-struct cursor {
-    const uint8_t *at;
-    int64_t number;
-    double value;
-    unsigned places, repeats, absents;
-};
-
-static uint64_t get_bytes(struct cursor *c, unsigned n)
-{
-    uint64_t v = 0;
-    for (unsigned i = 0; i < n; i++)
-        v |= (uint64_t)*c->at++ << (8 * i);
-    return v;
-}
-
-// What the first byte says of a change of two bytes or more.
-static uint64_t get_change(struct cursor *c, uint8_t first)
-{
-    if (first < 0xc0)
-        return (first & 0x3fu) | get_bytes(c, 1) << 6;
-    if (first < 0xe0)
-        return (first & 0x1fu) | get_bytes(c, 2) << 5;
-    if (first < 0xf0)
-        return (first & 0xfu) | get_bytes(c, 3) << 4;
-    return first < WIDE ? (first & 7u) | get_bytes(c, 4) << 3 : get_bytes(c, 8);
-}
-
-static double number_value(struct cursor *c, uint64_t z)
-{
-    // In unsigned numbers: what a damaged file says may not overflow.
-    c->number = (int64_t)((uint64_t)c->number + (uint64_t)decimal_unzigzag(z));
-    return c->value = (double)c->number / decimal_powers[c->places];
-}
-
-// What is neither a change nor a repetition.
-static double next_other(struct cursor *c, uint8_t first)
-{
-    switch (first) {
-    case PLACES:
-        c->places = *c->at++ % (DECIMAL_MAX_PLACES + 1);
-        c->number = 0;
-        first = *c->at++;
-        return number_value(c, first < REPEATS ? first : get_change(c, first));
-    case RAW:
-        return c->value = decimal_of_bits(get_bytes(c, 8));
-    case STALE:
-        return c->value = decimal_of_bits(STREAM_STALE_BITS);
-    case ABSENT:
-        c->absents = *c->at++ - 1u;
-        return stream_absent();
-    default: // only a damaged file has others
-        return c->value;
-    }
-}
-
-// Of the next pass; stream_absent(): none.
-static double next_value(struct cursor *c)
-{
-    if (c->absents) {
-        c->absents--;
-        return stream_absent();
-    }
-    if (c->repeats) {
-        c->repeats--;
-        return c->value;
-    }
-    uint8_t first = *c->at++;
-    if (first < REPEATS)
-        return number_value(c, first);
-    if (first < 0x80) {
-        c->repeats = first - (unsigned)REPEATS;
-        return c->value;
-    }
-    return first <= WIDE ? number_value(c, get_change(c, first)) : next_other(c, first);
-}
-
-static struct cursor begin(const struct block *b)
-{
-    return (struct cursor){.at = b->data};
-}
-
 size_t stream_blocks(const struct stream *s)
 {
     return s->n_sealed + (s->open != NULL);
@@ -354,20 +264,44 @@ void samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
     s->v[s->n++] = value;
 }
 
+// The first of n passes at or after t_ms.
+static size_t find_pass(const int64_t *t, size_t n, int64_t t_ms)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t[mid] < t_ms)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static size_t drop_absents(int64_t *t, double *v, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        t[kept] = t[i];
+        v[kept] = v[i];
+        kept += !stream_is_absent(v[i]);
+    }
+    return kept;
+}
+
 static void read_block(const struct block *b, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
 {
     int64_t scratch[TIMES_MAX];
     const int64_t *t = times_read(b->times, scratch) + b->first;
-    struct cursor c = begin(b);
-    make_room_for(ret, b->n);
-    size_t n = ret->n;
-    for (size_t i = 0; i < b->n && t[i] <= maxt; i++) {
-        double v = next_value(&c);
-        ret->t[n] = t[i];
-        ret->v[n] = v;
-        n += t[i] >= mint && !stream_is_absent(v);
-    }
-    ret->n = n;
+    size_t from = t[0] < mint ? find_pass(t, b->n, mint) : 0;
+    size_t until = t[b->n - 1] > maxt ? find_pass(t, b->n, maxt + 1) : b->n;
+    if (until <= from)
+        return;
+    size_t n = until - from;
+    make_room_for(ret, n);
+    memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
+    block_read(b->data, from, until, ret->v + ret->n, NULL);
+    ret->n += b->samples == b->n ? n : drop_absents(ret->t + ret->n, ret->v + ret->n, n);
 }
 
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
@@ -391,13 +325,13 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
         at--; // in the gap between two blocks
     const struct block *b = stream_block(s, at);
     int64_t scratch[TIMES_MAX];
+    double values[TIMES_MAX];
     const int64_t *t = times_read(b->times, scratch) + b->first;
-    struct cursor c = begin(b);
-    for (size_t i = 0; i < b->n && t[i] <= t_ms; i++) {
-        double v = next_value(&c);
-        if (!stream_is_absent(v))
-            *ret = (struct tsdb_point){t[i], v};
-    }
+    size_t n = find_pass(t, b->n, t_ms + 1); // t_ms is before the last one
+    block_read(b->data, 0, n, values, NULL);
+    while (n > 1 && stream_is_absent(values[n - 1])) // the first one has a value
+        n--;
+    *ret = (struct tsdb_point){t[n - 1], values[n - 1]};
     return true;
 }
 
@@ -444,18 +378,18 @@ static bool check(struct block *b)
     // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
     uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
     memcpy(padded, b->data, b->len);
-    struct cursor c = {.at = padded};
-    double v = stream_absent();
-    for (size_t i = 0; i < b->n; i++) {
-        v = next_value(&c);
-        if (c.at > padded + b->len || (i == 0 && stream_is_absent(v)))
-            return false;
-        b->samples = (b->samples + !stream_is_absent(v)) & 0x7f;
-    }
-    b->last_value = v;
-    b->last_number = c.number;
-    b->last_places = c.places & 0xf;
-    return c.at == padded + b->len && !c.repeats && !c.absents && !stream_is_absent(v);
+    double values[TIMES_MAX];
+    struct block_place end;
+    block_read(padded, 0, b->n, values, &end);
+    if (!b->n || end.at != padded + b->len || end.pending || stream_is_absent(values[0]) ||
+        stream_is_absent(values[b->n - 1]))
+        return false;
+    for (size_t i = 0; i < b->n; i++)
+        b->samples = (b->samples + !stream_is_absent(values[i])) & 0x7f;
+    b->last_value = values[b->n - 1];
+    b->last_number = end.number;
+    b->last_places = end.places & 0xf;
+    return true;
 }
 
 // Takes away the blocks that the one from first_ms on, and those behind it, replace. False: it

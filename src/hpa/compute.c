@@ -111,7 +111,9 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
     if (!by_value && !by_average)
         return neither("object", "a value target nor an average value target");
     const char *observed =
-        observation_error(&p->obs->metrics[i], "no metrics returned from custom metrics API");
+        observation_error(&p->obs->metrics[i],
+                          "unable to fetch metrics from custom metrics API: the custom metrics API "
+                          "server returned 0 results when we asked for exactly one");
     struct gs_error *err = NULL;
     int64_t usage = observed ? 0 : p->obs->metrics[i].samples[0].value;
     if (observed)

@@ -109,7 +109,7 @@ static struct gs_error *read_answer(struct slot *s, const json_t *body, bool *re
     } else {
         err = hpa_read_custom(body, arena, now_ms, &s->values);
         items = s->values.len;
-        if (!err && m->type == HPA_METRIC_OBJECT && items > 1)
+        if (!err && m->type == HPA_METRIC_OBJECT && items != 1)
             err = gs_error_new(GS_EPROTO,
                                "the custom metrics API server returned %zu results when we asked "
                                "for exactly one",
@@ -312,12 +312,21 @@ static bool have_version(struct hpa_metrics_source *source)
 }
 
 // --- steps of a slot ---
+static struct gs_error *not_mapped(const struct slot *s, struct gs_error *err)
+{
+    const struct hpa_metric_spec *m = metric_of(s);
+    const char *slash = strchr(m->object_api_version, '/');
+    return gs_error_wrap(err, "unable to map kind %s%s%.*s to resource", m->object_kind,
+                         slash ? "." : "", slash ? (int)(slash - m->object_api_version) : 0,
+                         m->object_api_version);
+}
+
 static void lookup_done(void *arg, struct gs_error *err)
 {
     struct slot *s = arg;
     s->lookup = NULL;
     if (err)
-        slot_fail(s, err);
+        slot_fail(s, not_mapped(s, err));
     else
         slot_advance(s);
 }

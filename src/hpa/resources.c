@@ -6,13 +6,18 @@
 
 #include <ctype.h>
 
+#define MAX_VERSIONS 32 // of a group that are asked
+
 struct found {
     char *group, *version, *resource;
+    bool stale;         // to be looked up again
+    struct found *next; // of the replaced ones
 };
 
 struct hpa_resources {
     struct kube_client *client;
-    struct gs_hmap *found; // "apiVersion kind" to struct found
+    struct gs_hmap *found;  // "apiVersion kind" to struct found
+    struct found *replaced; // their strings may be in use
     struct hpa_lookup *lookups;
 };
 
@@ -20,7 +25,10 @@ struct hpa_lookup {
     struct hpa_resources *owner;
     struct hpa_lookup *prev, *next;
     struct kube_request *request;
-    char *api_version, *kind;
+    char *api_version, *kind, *group;
+    char *version;    // that is asked now
+    json_t *versions; // of the group; NULL: not known yet
+    size_t n_tried;   // of them
     void (*cb)(void *arg, struct gs_error *err);
     void *arg;
 };
@@ -64,6 +72,11 @@ void hpa_resources_free(struct hpa_resources *r)
     while (r->lookups)
         hpa_lookup_cancel(r->lookups);
     gs_hmap_free(r->found);
+    while (r->replaced) {
+        struct found *f = r->replaced;
+        r->replaced = f->next;
+        free_found(f);
+    }
     free(r);
 }
 
@@ -112,7 +125,7 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
     }
     GS_AUTO_FREE char *key = key_of(api_version, kind);
     const struct found *f = gs_hmap_get_str(r->found, key);
-    *ret_known = f != NULL;
+    *ret_known = f && !f->stale;
     if (f)
         *ret = (struct kube_gvr){f->group, f->version, f->resource};
     return NULL;
@@ -132,6 +145,9 @@ static void lookup_free(struct hpa_lookup *l)
 {
     free(l->api_version);
     free(l->kind);
+    free(l->group);
+    free(l->version);
+    json_decref(l->versions);
     free(l);
 }
 
@@ -157,42 +173,136 @@ static const char *resource_of(const json_t *list, const char *kind)
     return NULL;
 }
 
-static struct gs_error *remember(struct hpa_lookup *l, const json_t *list)
+void hpa_resources_forget(struct hpa_resources *r, const char *api_version, const char *kind)
 {
-    struct gs_slice group = {0}, version = {0};
-    struct gs_error *err = split_version(l->api_version, &group, &version);
-    if (err)
-        return err;
-    const char *resource = resource_of(list, l->kind);
-    if (!resource)
-        return gs_error_new(GS_ENOTFOUND, "no matches for kind \"%s\" in version \"%s\"", l->kind,
-                            l->api_version);
-    struct found *f = gs_alloc(sizeof(*f));
-    f->group = gs_slice_dup(group);
-    f->version = gs_slice_dup(version);
-    f->resource = gs_strdup(resource);
-    GS_AUTO_FREE char *key = key_of(l->api_version, l->kind);
-    // Another look-up may have been faster; its strings are in use.
-    if (gs_hmap_get_str(l->owner->found, key))
-        free_found(f);
-    else
-        gs_hmap_put_str(l->owner->found, key, f);
-    return NULL;
+    GS_AUTO_FREE char *key = key_of(api_version, kind);
+    struct found *f = gs_hmap_get_str(r->found, key);
+    if (f)
+        f->stale = true;
 }
 
-static void lookup_done(void *arg, int status, json_t *body, struct gs_error *err)
+static void remember(struct hpa_lookup *l, const char *resource)
 {
-    struct hpa_lookup *l = arg;
-    if (status == 404) {
-        gs_error_free(err);
-        err = NULL;
-        body = NULL;
+    struct hpa_resources *r = l->owner;
+    GS_AUTO_FREE char *key = key_of(l->api_version, l->kind);
+    struct found *old = gs_hmap_get_str(r->found, key);
+    // Another look-up may have been faster; its strings are in use.
+    if (old && gs_streq(old->version, l->version) && gs_streq(old->resource, resource)) {
+        old->stale = false;
+        return;
     }
-    if (!err)
-        err = remember(l, body);
+    struct found *f = gs_alloc(sizeof(*f));
+    f->group = gs_strdup(l->group);
+    f->version = gs_strdup(l->version);
+    f->resource = gs_strdup(resource);
+    if (old) {
+        old = gs_hmap_remove_str(r->found, key);
+        old->next = r->replaced;
+        r->replaced = old;
+    }
+    gs_hmap_put_str(r->found, key, f);
+}
+
+// Takes err.
+static void lookup_end(struct hpa_lookup *l, struct gs_error *err)
+{
     lookup_unlink(l);
     l->cb(l->arg, err);
     lookup_free(l);
+}
+
+static void ask_version(struct hpa_lookup *l, const char *version);
+static void ask_group(struct hpa_lookup *l);
+
+// The kind is not in the version that was asked: the group's others may have it.
+static void ask_next(struct hpa_lookup *l)
+{
+    if (!l->versions) {
+        ask_group(l);
+        return;
+    }
+    while (l->n_tried < json_array_size(l->versions)) {
+        const char *v = json_string_value(json_array_get(l->versions, l->n_tried++));
+        if (v && !gs_streq(v, l->version)) {
+            ask_version(l, v);
+            return;
+        }
+    }
+    lookup_end(l, gs_error_new(GS_ENOTFOUND, "no matches for kind \"%s\" in group \"%s\"", l->kind,
+                               l->group));
+}
+
+static void version_answered(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_lookup *l = arg;
+    l->request = NULL;
+    if (err && status != 404) {
+        lookup_end(l, err);
+        return;
+    }
+    const char *resource = err ? NULL : resource_of(body, l->kind);
+    gs_error_free(err);
+    if (resource) {
+        remember(l, resource);
+        lookup_end(l, NULL);
+    } else {
+        ask_next(l);
+    }
+}
+
+static void ask_version(struct hpa_lookup *l, const char *version)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    free(l->version);
+    l->version = gs_strdup(version);
+    gs_buf_add_str(&path, *l->group ? "/apis/" : "/api/");
+    if (*l->group) {
+        http_encode(gs_slice_of(l->group), &path);
+        gs_buf_add_char(&path, '/');
+    }
+    http_encode(gs_slice_of(version), &path);
+    l->request = kube_raw_get(l->owner->client, path.data, version_answered, l);
+}
+
+// --- the versions of a group, the preferred one first ---
+static void read_versions(struct hpa_lookup *l, const json_t *group)
+{
+    const char *preferred = gs_json_str(group, "preferredVersion", "version", NULL);
+    const json_t *versions = json_object_get(group, "versions");
+    l->versions = json_array();
+    if (preferred)
+        json_array_append_new(l->versions, json_string(preferred));
+    for (size_t i = 0; i < json_array_size(versions) && i < MAX_VERSIONS; i++) {
+        const char *v = gs_json_str(json_array_get(versions, i), "version", NULL);
+        if (v && !gs_streq(v, preferred))
+            json_array_append_new(l->versions, json_string(v));
+    }
+}
+
+static void group_answered(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_lookup *l = arg;
+    l->request = NULL;
+    if (err && status != 404) {
+        lookup_end(l, err);
+        return;
+    }
+    read_versions(l, err ? NULL : body);
+    gs_error_free(err);
+    ask_next(l);
+}
+
+static void ask_group(struct hpa_lookup *l)
+{
+    if (!*l->group) {
+        l->versions = json_pack("[s]", "v1");
+        ask_next(l);
+        return;
+    }
+    GS_AUTO_BUF struct gs_buf path = {0};
+    gs_buf_add_str(&path, "/apis/");
+    http_encode(gs_slice_of(l->group), &path);
+    l->request = kube_raw_get(l->owner->client, path.data, group_answered, l);
 }
 
 struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *api_version,
@@ -200,8 +310,10 @@ struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *a
                                           void (*cb)(void *arg, struct gs_error *err), void *arg)
 {
     struct hpa_lookup *l = gs_alloc(sizeof(*l));
+    const char *slash = strchr(api_version, '/');
     l->owner = r;
     l->api_version = gs_strdup(api_version);
+    l->group = gs_strndup(api_version, slash ? (size_t)(slash - api_version) : 0);
     l->kind = gs_strdup(kind);
     l->cb = cb;
     l->arg = arg;
@@ -209,14 +321,6 @@ struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *a
     if (l->next)
         l->next->prev = l;
     r->lookups = l;
-    GS_AUTO_BUF struct gs_buf path = {0};
-    const char *slash = strchr(api_version, '/');
-    gs_buf_add_str(&path, slash ? "/apis/" : "/api/");
-    if (slash) {
-        http_encode(gs_slice_make(api_version, (size_t)(slash - api_version)), &path);
-        gs_buf_add_char(&path, '/');
-    }
-    http_encode(gs_slice_of(slash ? slash + 1 : api_version), &path);
-    l->request = kube_raw_get(r->client, path.data, lookup_done, l);
+    ask_version(l, slash ? slash + 1 : api_version);
     return l;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which resource serves a kind ("Deployment" of "apps/v1" is deployments): the usual ones from a
-// table, others by asking the API once. What was found stays valid as long as the object.
+// table, others by asking the API once. As in Kubernetes the group decides: where the version named
+// does not have the kind, another one may. Strings of what was found stay valid as long as the object.
 #pragma once
 
 #include "kube/client.h"
@@ -19,4 +20,6 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
 struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *api_version,
                                           const char *kind,
                                           void (*cb)(void *arg, struct gs_error *err), void *arg);
+// It is looked up again when it is asked for next: the API does not have it there any more.
+void hpa_resources_forget(struct hpa_resources *r, const char *api_version, const char *kind);
 void hpa_lookup_cancel(struct hpa_lookup *l); // NULL is fine

@@ -2,6 +2,7 @@
 #include "hpa/scale.h"
 
 #include "base/mem.h"
+#include "kube/selector.h"
 
 #define WRITE_TRIES    5
 #define WRITE_PAUSE_MS 10
@@ -62,9 +63,28 @@ static struct gs_error *check_scale(const json_t *body)
     return NULL;
 }
 
+// A Kubernetes client reads the selector's text together with the scale.
+static struct gs_error *check_selector(const json_t *body)
+{
+    const char *text = gs_json_str(body, "status", "selector", NULL);
+    struct kube_selector selector = {0};
+    if (!text)
+        return NULL;
+    struct gs_error *err = kube_selector_parse(text, &selector);
+    kube_selector_finish(&selector);
+    return err ? gs_error_wrap(err,
+                               "received an object from a /scale endpoint which was not "
+                               "convertible to autoscaling Scale: failed to parse target selector: "
+                               "couldn't parse the selector string \"%s\"",
+                               text)
+               : NULL;
+}
+
 static struct gs_error *take(struct hpa_scale *s, json_t *body)
 {
     struct gs_error *err = check_scale(body);
+    if (!err)
+        err = check_selector(body);
     if (err)
         return err;
     json_decref(s->object);
@@ -76,6 +96,8 @@ static void read_done(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_scale *s = arg;
     s->request = NULL;
+    if (status == 404)
+        hpa_resources_forget(s->resources, s->spec->target_api_version, s->spec->target_kind);
     if (!err)
         err = take(s, body);
     s->cb(s->arg, err);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each distinct event (object, type, reason, message) has an entry in a least-recently-used list.
+// Each distinct event (object, type, reason, message; or combined ones without the message) has an
+// entry in a least-recently-used list.
 // An entry has at most one request under way; what happens meanwhile is folded into the next one.
 #include "kube/event.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "kube/event_limit.h"
 #include "kube/object.h"
 
 #define ENTRIES_MAX 512
@@ -17,13 +19,14 @@ struct entry {
     char *key;
     json_t *event; // as created, with the latest count and time
     bool created;  // the API server has it
-    bool dirty;    // count or time changed since the request under way was sent
+    bool dirty;    // it changed since the request under way was sent
     struct kube_request *request;
 };
 
 struct kube_recorder {
     struct kube_client *client;
     char *component, *host;
+    struct kube_event_limit *limit;
     struct gs_hmap *entries;
     struct entry *newest, *oldest;
     int64_t last_name_ns; // names are unique
@@ -36,6 +39,7 @@ struct kube_recorder *kube_recorder_new(struct kube_client *c, const char *compo
     r->client = c;
     r->component = gs_strdup(component);
     r->host = gs_strdup(host);
+    r->limit = kube_event_limit_new();
     r->entries = gs_hmap_new(NULL);
     return r;
 }
@@ -82,6 +86,7 @@ void kube_recorder_free(struct kube_recorder *r)
     while (r->newest)
         entry_free(r->newest);
     gs_hmap_free(r->entries);
+    kube_event_limit_free(r->limit);
     free(r->component);
     free(r->host);
     free(r);
@@ -123,6 +128,7 @@ static void entry_send(struct entry *e)
     GS_AUTO_JSON json_t *patch = json_object();
     json_object_set(patch, "count", json_object_get(e->event, "count"));
     json_object_set(patch, "lastTimestamp", json_object_get(e->event, "lastTimestamp"));
+    json_object_set(patch, "message", json_object_get(e->event, "message"));
     e->request = kube_patch(c, KUBE_EVENTS, ns, kube_name(e->event), NULL, KUBE_MERGE_PATCH, patch,
                             entry_sent, e);
 }
@@ -178,16 +184,27 @@ static json_t *event_new(struct kube_recorder *r, const json_t *about, const cha
     return e;
 }
 
-static void entry_repeat(struct entry *e)
+static void entry_repeat(struct entry *e, const char *message)
 {
     char now[GS_RFC3339_SIZE];
     gs_json_set_str(e->event, "lastTimestamp", gs_format_rfc3339(gs_unix_ms(), now));
     gs_json_set_int(e->event, "count", gs_json_int(e->event, 1, "count", NULL) + 1);
+    gs_json_set_str(e->event, "message", message);
     entry_unlink(e);
     entry_link(e);
-    e->dirty = true;
-    if (!e->request)
-        entry_send(e);
+}
+
+static struct entry *entry_new(struct kube_recorder *r, const char *key, json_t *event)
+{
+    if (gs_hmap_len(r->entries) >= ENTRIES_MAX)
+        entry_free(r->oldest);
+    struct entry *e = gs_alloc(sizeof(*e));
+    e->recorder = r;
+    e->event = event;
+    e->key = gs_strdup(key);
+    gs_hmap_put_str(r->entries, e->key, e);
+    entry_link(e);
+    return e;
 }
 
 // Cuts at a character's start: the text stays valid UTF-8.
@@ -209,23 +226,31 @@ void kube_event(struct kube_recorder *r, const json_t *about, const char *type, 
     va_start(ap, fmt);
     GS_AUTO_FREE char *message = gs_vformat(fmt, ap);
     va_end(ap);
+    int64_t now_ms = gs_mono_ns() / GS_NS_PER_MS;
+    const char *uid = kube_uid(about), *ns = kube_namespace(about), *name = kube_name(about);
+    GS_AUTO_FREE char *object = gs_format("%s/%s/%s/%s/%s", kube_kind(about), ns ? ns : "",
+                                          name ? name : "", uid ? uid : "", type);
+    GS_AUTO_FREE char *key = gs_format("%s/%s", object, reason);
+    if (kube_event_limit_combine(r->limit, key, message, now_ms)) {
+        char *combined = gs_format("(combined from similar events): %s", message);
+        free(message);
+        message = combined;
+    } else {
+        char *own = gs_format("%s/%s", key, message);
+        free(key);
+        key = own;
+    }
     cut_message(message);
 
-    const char *uid = kube_uid(about), *ns = kube_namespace(about), *name = kube_name(about);
-    GS_AUTO_FREE char *key = gs_format("%s/%s/%s/%s/%s/%s", ns ? ns : "", name ? name : "",
-                                       uid ? uid : "", type, reason, message);
     struct entry *e = gs_hmap_get_str(r->entries, key);
-    if (e) {
-        entry_repeat(e);
+    if (e)
+        entry_repeat(e, message);
+    else
+        e = entry_new(r, key, event_new(r, about, type, reason, message));
+    // What is not told now is in the count of what is told next.
+    if (!kube_event_limit_allow(r->limit, object, now_ms))
         return;
-    }
-    if (gs_hmap_len(r->entries) >= ENTRIES_MAX)
-        entry_free(r->oldest);
-    e = gs_alloc(sizeof(*e));
-    e->recorder = r;
-    e->event = event_new(r, about, type, reason, message);
-    e->key = GS_TAKE(key);
-    gs_hmap_put_str(r->entries, e->key, e);
-    entry_link(e);
-    entry_send(e);
+    e->dirty = true;
+    if (!e->request)
+        entry_send(e);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpuscale against a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's own
 # controllers, hollow GPU nodes). Built once by build.sh. Exit 3: it cannot be had here.
-# Usage: run.sh [PART…]: engine, adapter; default: all.
+# Usage: run.sh [PART…]: engine, adapter, hpa; default: all.
 . "$(dirname "$0")/cluster.sh"
 passed=0
 ok() { passed=$((passed + 1)); say "ok: $*"; }
@@ -10,5 +10,5 @@ start_control_plane
 start_node gpu-0 8
 ok "control plane and a node with 8 GPUs"
 
-for part in ${*:-engine adapter}; do . "$source/tests/e2e/$part.sh"; done
+for part in ${*:-engine adapter hpa}; do . "$source/tests/e2e/$part.sh"; done
 echo "$passed passed, 0 failed"

@@ -298,7 +298,7 @@ static void unknown_kind_is_looked_up(void **state)
     fake_put(&b->api, b->api.hpas, hpa);
     start(b);
     wait_event(b, "FailedGetScale", "");
-    wait_event(b, "FailedGetScale", "no matches for kind \"RayCluster\" in version \"ray.io/v1\"");
+    wait_event(b, "FailedGetScale", "no matches for kind \"RayCluster\" in group \"ray.io\"");
     fake_answer(&b->api, "/apis/ray.io/v1", 200,
                 json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "kind", "APIResourceList",
                           "resources", "name", "rayclusters/scale", "kind", "Scale", "name",
@@ -310,6 +310,54 @@ static void unknown_kind_is_looked_up(void **state)
     wait_event(b, "SuccessfulRescale",
                "New size: 10; reason: Current number of replicas above "
                "Spec.MaxReplicas");
+}
+
+static json_t *kinds_of(const char *resource, const char *kind)
+{
+    return json_pack("{s:s, s:[{s:s, s:s}]}", "kind", "APIResourceList", "resources", "name",
+                     resource, "kind", kind);
+}
+
+// As the mapper of Kubernetes: the group decides, and its preferred version comes first.
+static void another_version_of_the_group_serves_the_kind(void **state)
+{
+    struct bench *b = *state;
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    gs_json_set(hpa,
+                json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1alpha1", "kind", "RayCluster",
+                          "name", "web"),
+                "spec", "scaleTargetRef", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    fake_answer(&b->api, "/apis/ray.io/v1alpha1", 200, kinds_of("rayjobs", "RayJob"));
+    fake_answer(&b->api, "/apis/ray.io", 200,
+                json_pack("{s:{s:s}, s:[{s:s}, {s:s}]}", "preferredVersion", "version", "v1",
+                          "versions", "version", "v1alpha1", "version", "v1"));
+    fake_answer(&b->api, "/apis/ray.io/v1", 200, kinds_of("rayclusters", "RayCluster"));
+    const char *scale = "/apis/ray.io/v1/namespaces/shop/rayclusters/web/scale";
+    fake_scale(&b->api, scale, 12, "app=web");
+    start(b);
+    wait_event(b, "SuccessfulRescale", "");
+    assert_int_equal(fake_replicas(&b->api, scale), 10);
+    // It moves to another version: what was found is not used for ever.
+    json_object_del(b->api.scales, scale);
+    fake_answer(&b->api, "/apis/ray.io/v1alpha1", 200, kinds_of("rayclusters", "RayCluster"));
+    scale = "/apis/ray.io/v1alpha1/namespaces/shop/rayclusters/web/scale";
+    fake_scale(&b->api, scale, 11, "app=web");
+    for (int i = 0; i < 100 && fake_replicas(&b->api, scale) != 10; i++)
+        wait_passes(b, 1);
+    assert_int_equal(fake_replicas(&b->api, scale), 10);
+}
+
+static void a_selector_that_is_none_is_no_scale(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 2, "a in (");
+    fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
+    start(b);
+    wait_event(b, "FailedGetScale",
+               "received an object from a /scale endpoint which was not convertible to autoscaling "
+               "Scale: failed to parse target selector: couldn't parse the selector string \"a in "
+               "(\": unable to parse requirement: found '', expected: ',', ')' or identifier");
 }
 
 static void conflicting_scale_write_is_tried_again(void **state)
@@ -558,6 +606,14 @@ static void several_sources(void **state)
     assert_string_equal(
         gs_json_str(json_array_get(current, 2), "object", "describedObject", "kind", NULL),
         "Namespace");
+    // None is not one.
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/metrics/gpu_total", 200,
+                json_pack("{s:[]}", "items"));
+    wait_event(
+        b, "FailedGetObjectMetric",
+        "unable to get metric gpu_total on Namespace shop/shop: unable to fetch metrics from "
+        "custom metrics API: the custom metrics API server returned 0 results when we asked "
+        "for exactly one");
 }
 
 #define WITH_BENCH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -573,6 +629,8 @@ int main(void)
         WITH_BENCH(no_custom_metrics_api),
         WITH_BENCH(missing_target),
         WITH_BENCH(unknown_kind_is_looked_up),
+        WITH_BENCH(another_version_of_the_group_serves_the_kind),
+        WITH_BENCH(a_selector_that_is_none_is_no_scale),
         WITH_BENCH(conflicting_scale_write_is_tried_again),
         WITH_BENCH(refused_scale_write_is_told),
         WITH_BENCH(conflicting_status_write_is_tried_again),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "kube/event.h"
+#include "kube/event_limit.h"
 #include "kube/object.h"
 #include "loop.h"
 
@@ -111,10 +112,77 @@ static void many_different_events_stay_bounded(void **state)
 {
     struct fixture f;
     setup(&f);
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 2000; i++) {
+        GS_AUTO_FREE char *name = gs_format("p-%d", i);
+        gs_json_set(f.about, json_string(name), "metadata", "name", NULL);
         kube_event(f.recorder, f.about, "Normal", "Seen", "number %d", i);
+    }
     loop_until(&f.loop, f.creates >= 512);
     finish(&f);
+}
+
+static void similar_events_become_one(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    for (int i = 0; i < 9; i++)
+        kube_event(f.recorder, f.about, "Normal", "Scaled", "to %d", i);
+    loop_until(&f.loop, f.creates == 9);
+    kube_event(f.recorder, f.about, "Normal", "Scaled", "to 9");
+    loop_until(&f.loop, f.creates == 10);
+    assert_string_equal(gs_json_str(f.event, "message", NULL),
+                        "(combined from similar events): to 9");
+    kube_event(f.recorder, f.about, "Normal", "Scaled", "to 10");
+    loop_until(&f.loop, f.patches == 1);
+    assert_string_equal(gs_json_str(f.event, "message", NULL),
+                        "(combined from similar events): to 10");
+    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 2);
+    kube_event(f.recorder, f.about, "Normal", "Scaled", "to 3"); // one of the nine
+    loop_until(&f.loop, f.patches == 2);
+    assert_string_equal(gs_json_str(f.event, "message", NULL), "to 3");
+    kube_event(f.recorder, f.about, "Normal", "Other", "to 10"); // another reason
+    loop_until(&f.loop, f.creates == 11);
+    finish(&f);
+}
+
+static void an_object_has_so_many_events(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    for (int i = 0; i < 30; i++) {
+        kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
+        loop_for_ms(&f.loop, 5);
+    }
+    assert_int_equal(f.creates + f.patches, 25);
+    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 25);
+    kube_event(f.recorder, f.about, "Normal", "Started",
+               "the other type"); // has a burst of its own
+    loop_until(&f.loop, f.creates == 2);
+    finish(&f);
+}
+
+static void the_limits_end_with_time(void **state)
+{
+    struct kube_event_limit *l = kube_event_limit_new();
+    for (int i = 0; i < 25; i++)
+        assert_true(kube_event_limit_allow(l, "a", 1000));
+    assert_false(kube_event_limit_allow(l, "a", 1000));
+    assert_true(kube_event_limit_allow(l, "b", 1000));
+    assert_false(kube_event_limit_allow(l, "a", 1000 + 299999));
+    assert_true(kube_event_limit_allow(l, "a", 1000 + 300000));
+    assert_false(kube_event_limit_allow(l, "a", 1000 + 300001));
+    for (int i = 0; i < 12; i++) {
+        GS_AUTO_FREE char *message = gs_format("%d", i);
+        assert_int_equal(kube_event_limit_combine(l, "a", message, 1000), i >= 9);
+    }
+    assert_true(kube_event_limit_combine(l, "a", "x", 1000 + 600000));
+    assert_false(kube_event_limit_combine(l, "a", "x", 1000 + 1200001));
+    // More objects than are remembered.
+    for (int i = 0; i < 10000; i++) {
+        GS_AUTO_FREE char *name = gs_format("object %d", i);
+        assert_true(kube_event_limit_allow(l, name, 2000000 + i));
+    }
+    kube_event_limit_free(l);
 }
 
 int main(void)
@@ -124,6 +192,9 @@ int main(void)
         cmocka_unit_test(repeats_raise_the_count),
         cmocka_unit_test(an_expired_event_is_made_again),
         cmocka_unit_test(many_different_events_stay_bounded),
+        cmocka_unit_test(similar_events_become_one),
+        cmocka_unit_test(an_object_has_so_many_events),
+        cmocka_unit_test(the_limits_end_with_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+# The cluster's own controller of autoscalers and ours side by side, each in a namespace of its own,
+# with the same objects, pods and measurements; then ours in control of a cluster without the other.
+side=$source/tests/e2e/hpa
+
+# Something with replicas, a status that the script sets, and a scale subresource.
+kubectl apply -f - >/dev/null <<END
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crowds.e2e.example.com}
+spec:
+  group: e2e.example.com
+  scope: Namespaced
+  names: {kind: Crowd, plural: crowds, singular: crowd}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}
+END
+kubectl wait --for=condition=Established crd/crowds.e2e.example.com --timeout=30s >/dev/null || fail "the kind of the targets is not there"
+
+# The stock controller takes every object that it may write to: here only those of one namespace.
+stop controller-manager
+start_controller_manager --feature-gates=HPAScaleToZero=true --kube-api-qps=200 --kube-api-burst=400 \
+    --horizontal-pod-autoscaler-downscale-stabilization=8s --horizontal-pod-autoscaler-cpu-initialization-period=25s \
+    --horizontal-pod-autoscaler-initial-readiness-delay=5s
+kubectl create namespace theirs >/dev/null
+kubectl create namespace ours >/dev/null
+role=system:controller:horizontal-pod-autoscaler account=kube-system:horizontal-pod-autoscaler
+kubectl get clusterrolebinding $role -o json | jq 'del(.metadata.resourceVersion, .metadata.uid)' >"$dir/their-binding.json"
+kubectl delete clusterrolebinding $role >/dev/null
+kubectl -n theirs create rolebinding hpa --clusterrole=$role --serviceaccount=$account >/dev/null
+kubectl create clusterrole hpa-reads --verb=list,watch --resource=pods,horizontalpodautoscalers.autoscaling >/dev/null
+kubectl create clusterrolebinding hpa-reads --clusterrole=hpa-reads --serviceaccount=$account >/dev/null
+
+# Metrics by script, as three aggregated APIs.
+kubectl get namespace monitoring >/dev/null 2>&1 || kubectl create namespace monitoring >/dev/null
+kubectl delete apiservice v1beta1.custom.metrics.k8s.io >/dev/null 2>&1 || true # of another test
+scripted_port=$(free_port)
+cert scripted ca "/CN=scripted" "DNS:scripted.monitoring.svc,DNS:localhost"
+kubectl apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: {name: scripted, namespace: monitoring}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: $scripted_port}]}
+END
+for api in metrics.k8s.io:v1beta1 custom.metrics.k8s.io:v1beta2 external.metrics.k8s.io:v1beta1; do
+    kubectl apply -f - >/dev/null <<END
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: ${api#*:}.${api%:*}}
+spec:
+  group: ${api%:*}
+  version: ${api#*:}
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: $(base64 -w0 <"$dir/ca.crt")
+  service: {name: scripted, namespace: monitoring, port: $scripted_port}
+END
+done
+
+# Ours with the rights of its manifest alone, as its service account.
+kubectl apply -f "$source/deploy/hpa.yaml" >/dev/null || fail "deploy/hpa.yaml is refused"
+kubectl create clusterrole crowd-scaler --verb=get,update --resource=crowds.e2e.example.com/scale >/dev/null
+kubectl create clusterrolebinding crowd-scaler --clusterrole=crowd-scaler --serviceaccount=monitoring:gpuscale-hpa >/dev/null
+cat >"$dir/hpa.kubeconfig" <<END
+apiVersion: v1
+kind: Config
+clusters: [{name: e2e, cluster: {server: $kube, certificate-authority: $dir/ca.crt}}]
+users: [{name: me, user: {token: $(kubectl -n monitoring create token gpuscale-hpa)}}]
+contexts: [{name: e2e, context: {cluster: e2e, user: me}}]
+current-context: e2e
+END
+hpa_flags="--kubeconfig=$dir/hpa.kubeconfig --mode=control --compat=1.36 --scale-to-zero --web.listen-address=
+    --leader-elect-resource-namespace=monitoring --horizontal-pod-autoscaler-sync-period=2s
+    --horizontal-pod-autoscaler-downscale-stabilization=8s --horizontal-pod-autoscaler-cpu-initialization-period=25s
+    --horizontal-pod-autoscaler-initial-readiness-delay=5s"
+# shellcheck disable=SC2086
+start ours "$gpuscale" hpa $hpa_flags --namespace=ours
+python3 "$side/side_by_side.py" --server="$kube" --ca="$dir/ca.crt" --cert="$dir/admin.crt" --key="$dir/admin.key" \
+    --port="$scripted_port" --serving-cert="$dir/scripted.crt" --serving-key="$dir/scripted.key" ${HPA_CASES:-} >"$dir/side-by-side" ||
+    { cat "$dir/side-by-side"; fail "the two controllers differ"; }
+cat "$dir/side-by-side"
+ok "kube-controller-manager and gpuscale decide, report and tell the same: $(head -n 1 "$dir/side-by-side")"

@@ -110,7 +110,7 @@ static char *key_of(const char *api_version, const char *kind)
 struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *api_version,
                                    const char *kind, bool *ret_known, struct kube_gvr *ret)
 {
-    struct gs_slice group, version;
+    struct gs_slice group = {0}, version = {0};
     struct gs_error *err = split_version(api_version, &group, &version);
     if (err)
         return err;

@@ -368,6 +368,11 @@ void engine_handle(void *arg, struct http_exchange *x)
     engine_api_handle(e->api, x);
 }
 
+struct engine_api *engine_http_api(struct engine *e)
+{
+    return e->api;
+}
+
 struct tsdb *engine_tsdb(struct engine *e)
 {
     return e->db;

@@ -48,6 +48,7 @@ void engine_stopping(struct engine *e); // /-/ready answers 503 from now on
 void engine_drain(struct engine *e, int64_t limit_ms, void (*done)(void *arg), void *arg);
 void engine_handle(void *e, struct http_exchange *x); // an http_handler: the whole HTTP API
 
+struct engine_api *engine_http_api(struct engine *e); // for questions of this process
 struct tsdb *engine_tsdb(struct engine *e);
 struct promql_engine *engine_promql(struct engine *e);
 struct scrape_manager *engine_scrapes(struct engine *e);

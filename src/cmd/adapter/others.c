@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/adapter/others.h"
 
+#include "adapter/engine_source.h"
 #include "base/mem.h"
 
 static const char *either(const char *a, const char *b)
@@ -30,15 +31,15 @@ static void take_http(const struct engine_http *h, struct peer_options *o)
     o->no_proxy = h->no_proxy;
 }
 
-static struct gs_error *make(uv_loop_t *loop, const struct adapter_source *s,
-                             struct http_client *engine, int64_t max_age_ms, struct source **ret)
+static struct gs_error *make(uv_loop_t *loop, const struct adapter_source *s, struct engine *engine,
+                             int64_t max_age_ms, struct source **ret)
 {
     struct source_options o = {
         .post = s->post, .timeout_ms = s->timeout_ms, .max_age_ms = max_age_ms};
     if (s->engine && !engine)
         return gs_error_new(GS_EINVAL, "there is no engine in this process");
     if (s->engine) {
-        *ret = source_new_client(loop, engine, "", &o);
+        *ret = source_new_engine(loop, engine, s->timeout_ms, max_age_ms);
         return NULL;
     }
     take_http(&s->http, &o.peer);
@@ -48,8 +49,8 @@ static struct gs_error *make(uv_loop_t *loop, const struct adapter_source *s,
     return source_new_remote(loop, &o, ret);
 }
 
-struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c,
-                            struct http_client *engine, int64_t max_age_ms, struct source ***ret)
+struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, struct engine *engine,
+                            int64_t max_age_ms, struct source ***ret)
 {
     if (!c->n_sources)
         return NULL;

@@ -5,9 +5,11 @@
 #include "adapter/config/config.h"
 #include "adapter/source/source.h"
 
-// engine: client of the engine in this process; NULL: there is none, and a source that is the
+struct engine;
+
+// engine: the one in this process; NULL: there is none, and a source that is the
 // engine gives GS_EINVAL. One for each of c->sources; NULL in *ret when there are none.
-struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c,
-                            struct http_client *engine, int64_t max_age_ms, struct source ***ret);
+struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, struct engine *engine,
+                            int64_t max_age_ms, struct source ***ret);
 void others_free(struct source **others, size_t n);
 bool others_need_engine(const struct adapter_config *c);

@@ -32,7 +32,6 @@ struct run {
     uv_timer_t poll, discovery;
     struct cluster lister, authn, authz;
     struct engine *engine;
-    struct http_client *engine_http;
     struct source *source;
     struct mapper *mapper;
     struct adapter_config *gpu_config;

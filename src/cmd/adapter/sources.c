@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "adapter/engine_source.h"
 #include "adapter/provider/gpu.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -42,17 +43,15 @@ struct gs_error *run_need_engine(struct run *r)
     struct gs_error *err = engine_new(&r->loop, &o, &r->engine);
     if (err)
         return gs_error_wrap(err, "--engine-config");
-    r->engine_http = http_client_new_loopback(&r->loop, engine_handle, r->engine, NULL);
     return NULL;
 }
 
 static struct gs_error *take_engine(struct run *r)
 {
-    const struct source_options s = {.max_age_ms = r->f->value_age_ns / GS_NS_PER_MS};
     struct gs_error *err = run_need_engine(r);
     if (err)
         return err;
-    r->source = source_new_client(&r->loop, r->engine_http, "", &s);
+    r->source = source_new_engine(&r->loop, r->engine, 0, r->f->value_age_ns / GS_NS_PER_MS);
     gs_info("adapter", "the source is the engine in this process");
     return NULL;
 }
@@ -132,7 +131,6 @@ void run_free_sources(struct run *r)
     adapter_config_free(r->gpu_config);
     mapper_free(r->mapper);
     source_free(r->source);
-    http_client_free(r->engine_http);
     if (r->engine)
         engine_free(r->engine);
 }

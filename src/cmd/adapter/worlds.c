@@ -83,8 +83,7 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
     struct gs_error *err = others_need_engine(c) ? run_need_engine(r) : NULL;
     if (!err)
-        err = others_new(&r->loop, c, r->engine_http, r->f->value_age_ns / GS_NS_PER_MS,
-                         &ret->others);
+        err = others_new(&r->loop, c, r->engine, r->f->value_age_ns / GS_NS_PER_MS, &ret->others);
     if (err)
         return err;
     const struct registry_options registry = {.config = c,

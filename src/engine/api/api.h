@@ -44,3 +44,24 @@ void engine_api_handle(void *a, struct http_exchange *x); // an http_handler
 void engine_api_set_config(struct engine_api *a, const struct engine_config *cfg);
 void engine_api_set_reload(struct engine_api *a, bool ok, int64_t now_ms);
 void engine_api_set_stopping(struct engine_api *a); // /-/ready answers 503
+
+// --- questions from this process: the API's answers without HTTP and JSON ---
+
+// Of a query the result, of a list of series their references.
+struct api_told {
+    const struct tsdb *db;
+    const struct promql_result *result;
+    const struct tsdb_refs *refs;
+};
+// Once, maybe from inside the asking, on a stack of the query's own: it takes what it needs and
+// calls nothing of the engine. t is borrowed, NULL with an error (owned by the callee): GS_EINVAL
+// the query is wrong, GS_ETIMEOUT, else its evaluation failed.
+typedef void (*api_told_fn)(void *arg, const struct api_told *t, struct gs_error *err);
+
+// They run in turns with the requests of the HTTP API, within the same limits. NULL: told already.
+struct api_ask;
+struct api_ask *engine_api_ask_query(struct engine_api *a, const char *query, int64_t t_ms,
+                                     int64_t timeout_ms, api_told_fn fn, void *arg);
+struct api_ask *engine_api_ask_series(struct engine_api *a, const char *selector, int64_t start_ms,
+                                      api_told_fn fn, void *arg);
+void engine_api_ask_cancel(struct api_ask *ask); // it is not told any more

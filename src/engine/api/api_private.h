@@ -78,6 +78,7 @@ void api_matches_finish(struct api_matches *m);
 struct gs_error *api_parse_matches(const struct api_request *r, struct api_matches *ret);
 // As series, labels and values want them: each with a matcher that does not match "".
 struct gs_error *api_parse_strict_matches(const struct api_request *r, struct api_matches *ret);
+struct gs_error *api_parse_strict(const char *text, struct promql_expr **ret); // of one
 const struct tsdb_matcher *api_matchers(const struct promql_expr *e, size_t *ret_n);
 
 // --- reply.c ---
@@ -137,7 +138,17 @@ void api_queue_free(struct api_queue *q); // ends those that have begun, forgets
 // Runs the request now, or when its turn comes. It is copied.
 void api_queue_run(struct api_queue *q, struct api_request *r);
 size_t api_queue_len(const struct api_queue *q);
+// A question of this process; it is taken.
+void api_queue_ask(struct api_queue *q, struct engine_api *api, struct api_ask *ask);
+void api_queue_cancel(struct api_queue *q, struct api_ask *ask);
 void api_run(struct api_request *r); // calls the route's handler
+
+// --- ask.c ---
+
+void api_ask_run(struct api_ask *ask);                          // tells and frees it
+void api_ask_refuse(struct api_ask *ask, struct gs_error *err); // tells and frees it
+void api_ask_free(struct api_ask *ask);                         // tells nobody
+int64_t api_ask_begun_ns(const struct api_ask *ask);
 
 // Names of routes and codes, for /metrics; NULL behind the last.
 const char *api_route_path(size_t i);

@@ -17,6 +17,8 @@ struct job {
     TAILQ_ENTRY(job) entry;
     struct api_queue *queue;
     struct api_request request; // its exchange is NULL once the peer has left
+    struct api_ask *ask;        // instead of the request; gone when it was told
+    bool left;                  // nobody wants the answer any more
     struct fiber_entry *on;     // NULL: it has not begun
 };
 
@@ -69,7 +71,10 @@ static void remove_job(struct job *j)
 static void run_job(void *arg)
 {
     struct job *j = arg;
-    api_run(&j->request);
+    if (j->ask)
+        api_ask_run(j->ask);
+    else
+        api_run(&j->request);
 }
 
 static bool pause_job(void *arg)
@@ -78,9 +83,9 @@ static bool pause_job(void *arg)
     struct job *j = q->running;
     if (!j)
         return true; // a rule's query
-    if (j->request.x)
+    if (!j->left)
         gs_fiber_pause(j->on->fiber);
-    return j->request.x != NULL;
+    return !j->left;
 }
 
 static void on_peer_left(void *arg);
@@ -99,7 +104,7 @@ static void take_turn(struct job *j, bool first)
     q->spent_ns += gs_mono_ns() - begun;
     if (done)
         remove_job(j);
-    else
+    else if (x)
         http_on_abort(x, on_peer_left, j);
 }
 
@@ -121,19 +126,30 @@ static struct fiber_entry *take_fiber(struct api_queue *q)
     return f;
 }
 
+static void refuse_job(struct job *j, bool late)
+{
+    struct api_request r = j->request;
+    struct api_ask *ask = j->ask;
+    if (r.x)
+        http_on_abort(r.x, NULL, NULL);
+    remove_job(j);
+    const char *why = late ? "query timed out in query queue" : "no memory for another query";
+    if (ask)
+        api_ask_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
+    else
+        api_fail(&r, late ? API_TIMEOUT : API_INTERNAL, "%s", why);
+}
+
 static void begin_job(struct job *j)
 {
     struct api_queue *q = j->queue;
     struct api_request r = j->request;
-    bool late = gs_mono_ns() - r.begun_ns > r.api->cfg.timeout_ms * GS_NS_PER_MS;
+    struct engine_api *api = r.api;
+    int64_t begun_ns = j->ask ? api_ask_begun_ns(j->ask) : r.begun_ns;
+    bool late = gs_mono_ns() - begun_ns > api->cfg.timeout_ms * GS_NS_PER_MS;
     struct fiber_entry *f = late ? NULL : take_fiber(q);
     if (!f) {
-        http_on_abort(r.x, NULL, NULL);
-        remove_job(j);
-        if (late)
-            api_fail(&r, API_TIMEOUT, "query timed out in query queue");
-        else
-            api_fail(&r, API_INTERNAL, "no memory for another query");
+        refuse_job(j, late);
         return;
     }
     TAILQ_REMOVE(&q->waiting, j, entry);
@@ -166,10 +182,26 @@ static void on_peer_left(void *arg)
 {
     struct job *j = arg;
     j->request.x = NULL;
-    if (j->on)
+    j->left = true;
+    if (j->on) {
         take_turn(j, false);
-    else
-        remove_job(j);
+        return;
+    }
+    if (j->ask)
+        api_ask_free(j->ask);
+    remove_job(j);
+}
+
+static void add_job(struct job *j)
+{
+    struct api_queue *q = j->queue;
+    TAILQ_INSERT_TAIL(&q->waiting, j, entry);
+    if (q->len++ == 0)
+        uv_idle_start(q->next, on_next);
+    if (q->len == 1 && q->spent_ns < TURN_NS)
+        begin_job(j);
+    else if (j->request.x)
+        http_on_abort(j->request.x, on_peer_left, j);
 }
 
 void api_queue_run(struct api_queue *q, struct api_request *r)
@@ -177,13 +209,28 @@ void api_queue_run(struct api_queue *q, struct api_request *r)
     struct job *j = gs_alloc(sizeof(*j));
     j->queue = q;
     j->request = *r;
-    TAILQ_INSERT_TAIL(&q->waiting, j, entry);
-    if (q->len++ == 0)
-        uv_idle_start(q->next, on_next);
-    if (q->len == 1 && q->spent_ns < TURN_NS)
-        begin_job(j);
-    else
-        http_on_abort(r->x, on_peer_left, j);
+    add_job(j);
+}
+
+void api_queue_ask(struct api_queue *q, struct engine_api *api, struct api_ask *ask)
+{
+    struct job *j = gs_alloc(sizeof(*j));
+    j->queue = q;
+    j->request.api = api;
+    j->ask = ask;
+    add_job(j);
+}
+
+void api_queue_cancel(struct api_queue *q, struct api_ask *ask)
+{
+    struct jobs *lists[] = {&q->waiting, &q->begun};
+    struct job *j;
+    for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++)
+        TAILQ_FOREACH(j, lists[i], entry)
+    if (j->ask == ask) {
+        on_peer_left(j);
+        return;
+    }
 }
 
 size_t api_queue_len(const struct api_queue *q)

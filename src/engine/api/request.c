@@ -226,6 +226,15 @@ static bool selects_something(const struct promql_expr *e)
     return false;
 }
 
+struct gs_error *api_parse_strict(const char *text, struct promql_expr **ret)
+{
+    struct gs_error *err = promql_parse_selector(gs_slice_of(text), ret);
+    if (err || selects_something(*ret))
+        return err;
+    promql_expr_free(GS_TAKE(*ret));
+    return gs_error_new(GS_EINVAL, "match[] must contain at least one non-empty matcher");
+}
+
 struct gs_error *api_parse_strict_matches(const struct api_request *r, struct api_matches *ret)
 {
     struct gs_error *err = api_parse_matches(r, ret);

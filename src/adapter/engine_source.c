@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/engine_source.h"
+
+#include "adapter/source/backend.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "engine/api/api.h"
+#include "engine/engine.h"
+
+#include <sys/queue.h>
+
+enum { DEFAULT_TIMEOUT_MS = 30000 };
+#define MAX_RESULT ((size_t)256 * 1024 * 1024)
+#define NAME       "the engine"
+
+// One question until it is answered. The engine tells from within its own work; it is passed on in
+// the next turn of the loop.
+struct call {
+    TAILQ_ENTRY(call) told;
+    struct engine_backend *backend;
+    struct api_ask *ask; // NULL: told
+    struct source_result *result;
+    struct source_shapes *shapes;
+    struct gs_error *err;
+    backend_result_fn on_result;
+    source_shapes_fn on_shapes;
+    void *arg;
+};
+TAILQ_HEAD(calls, call);
+
+struct engine_backend {
+    struct source_backend base;
+    struct engine_api *api;
+    int64_t timeout_ms;
+    struct calls told;
+    size_t n_told;
+    uv_idle_t *idle;
+};
+
+static void call_free(struct call *c)
+{
+    source_result_unref(c->result);
+    source_shapes_free(c->shapes);
+    gs_error_free(c->err);
+    free(c);
+}
+
+static void pass_on(struct call *c)
+{
+    struct source_result *result = GS_TAKE(c->result);
+    struct source_shapes *shapes = GS_TAKE(c->shapes);
+    struct gs_error *err = GS_TAKE(c->err);
+    backend_result_fn on_result = c->on_result;
+    source_shapes_fn on_shapes = c->on_shapes;
+    void *arg = c->arg;
+    call_free(c);
+    if (on_result)
+        on_result(arg, result, err);
+    else
+        on_shapes(arg, shapes, err);
+}
+
+static void on_idle(uv_idle_t *h)
+{
+    struct engine_backend *b = h->data;
+    struct call *c;
+    uv_idle_stop(h);
+    // What they ask meanwhile is told in the turn after this.
+    for (size_t n = b->n_told; n && (c = TAILQ_FIRST(&b->told)); n--) {
+        TAILQ_REMOVE(&b->told, c, told);
+        b->n_told--;
+        pass_on(c);
+    }
+}
+
+// --- results ---
+
+static struct gs_slice copy_text(struct gs_arena *a, struct gs_slice s, bool *ok)
+{
+    const char *copy = gs_arena_strndup(a, s.data, s.len);
+    *ok = *ok && copy;
+    return gs_slice_make(copy, copy ? s.len : 0);
+}
+
+// The texts belong to the store, which may drop them when their series ends.
+static bool copy_labels(const struct promql_result *r, struct tsdb_labels l, struct gs_arena *a,
+                        struct source_sample *s)
+{
+    bool ok = true;
+    struct metrics_label *labels = gs_arena_alloc(a, (l.n + 1) * sizeof(*labels));
+    for (size_t i = 0; labels && i < l.n; i++) {
+        labels[i].name = copy_text(a, promql_text(r, l.pairs[i].name), &ok);
+        labels[i].value = copy_text(a, promql_text(r, l.pairs[i].value), &ok);
+    }
+    s->labels = labels;
+    s->n_labels = l.n;
+    return ok && labels;
+}
+
+static bool copy_vector(const struct promql_result *r, struct source_result *to)
+{
+    size_t n = r->is_raw ? 0 : r->matrix.n;
+    struct source_sample *samples = gs_arena_alloc(&to->arena, (n + 1) * sizeof(*samples));
+    bool ok = samples != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        samples[i].value = r->matrix.series[i].v[0];
+        samples[i].t_ms = r->start_ms;
+        ok = copy_labels(r, r->matrix.series[i].labels, &to->arena, &samples[i]);
+    }
+    to->samples = samples;
+    to->n = n;
+    return ok;
+}
+
+static struct gs_error *copy_result(const struct promql_result *r, struct source_result **ret)
+{
+    static const enum source_type types[] = {
+        [PROMQL_RESULT_SCALAR] = SOURCE_SCALAR,
+        [PROMQL_RESULT_VECTOR] = SOURCE_VECTOR,
+        [PROMQL_RESULT_MATRIX] = SOURCE_MATRIX,
+        [PROMQL_RESULT_STRING] = SOURCE_STRING,
+    };
+    struct source_result *to = gs_alloc(sizeof(*to));
+    to->refs = 1;
+    to->arena.limit = MAX_RESULT;
+    to->type = types[r->type];
+    bool has_values = to->type == SOURCE_VECTOR || to->type == SOURCE_SCALAR;
+    if (has_values && !copy_vector(r, to)) {
+        source_result_unref(to);
+        return gs_error_new(GS_ELIMIT, "a result of more than %zu bytes", MAX_RESULT);
+    }
+    *ret = to;
+    return NULL;
+}
+
+// --- lists of series ---
+
+struct shapes {
+    struct source_shapes *out;
+    struct gs_hmap *index; // symbols of name and label names -> position + 1
+    size_t cap;
+    struct gs_buf key;
+};
+
+static bool add_shape(struct shapes *s, const struct tsdb_symbols *symbols, struct tsdb_labels l)
+{
+    struct source_shapes *o = s->out;
+    bool ok = true;
+    gs_grow(&o->items, &s->cap, o->n, sizeof(*o->items));
+    struct source_shape *shape = &o->items[o->n];
+    struct gs_slice *names = gs_arena_alloc(&o->arena, (l.n + 1) * sizeof(*names));
+    *shape = (struct source_shape){.name = GS_SLICE(""), .labels = names};
+    for (size_t i = 0; names && i < l.n; i++) {
+        if (l.pairs[i].name == TSDB_SYMBOL_NAME)
+            shape->name = copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].value), &ok);
+        else
+            names[shape->n_labels++] =
+                copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].name), &ok);
+    }
+    o->n++;
+    gs_hmap_put(s->index, gs_buf_slice(&s->key), (void *)(uintptr_t)o->n);
+    return ok && names;
+}
+
+static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, struct tsdb_labels l)
+{
+    gs_buf_clear(&s->key);
+    for (size_t i = 0; i < l.n; i++) {
+        bool name = l.pairs[i].name == TSDB_SYMBOL_NAME;
+        gs_buf_add(&s->key, &l.pairs[i].name, sizeof(l.pairs[i].name));
+        if (name)
+            gs_buf_add(&s->key, &l.pairs[i].value, sizeof(l.pairs[i].value));
+    }
+    size_t at = (size_t)(uintptr_t)gs_hmap_get(s->index, gs_buf_slice(&s->key));
+    if (!at && !add_shape(s, symbols, l))
+        return false;
+    struct source_shape *shape = &s->out->items[at ? at - 1 : s->out->n - 1];
+    shape->series++;
+    shape->last_seen = ++s->out->series;
+    return true;
+}
+
+static struct gs_error *copy_shapes(const struct api_told *t, struct source_shapes **ret)
+{
+    struct shapes s = {.out = gs_alloc(sizeof(*s.out)), .index = gs_hmap_new(NULL)};
+    s.out->arena.limit = MAX_RESULT;
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->refs->len; i++)
+        ok = count_series(&s, tsdb_symbols(t->db), tsdb_series_labels(t->db, t->refs->items[i]));
+    gs_hmap_free(s.index);
+    gs_buf_finish(&s.key);
+    if (ok) {
+        *ret = s.out;
+        return NULL;
+    }
+    source_shapes_free(s.out);
+    return gs_error_new(GS_ELIMIT, "shapes of series of more than %zu bytes", MAX_RESULT);
+}
+
+// --- asking ---
+
+static void on_told(void *arg, const struct api_told *t, struct gs_error *err)
+{
+    struct call *c = arg;
+    c->ask = NULL;
+    if (!err)
+        err = t->result ? copy_result(t->result, &c->result) : copy_shapes(t, &c->shapes);
+    c->err = err ? gs_error_wrap(err, NAME) : NULL;
+    TAILQ_INSERT_TAIL(&c->backend->told, c, told);
+    c->backend->n_told++;
+    uv_idle_start(c->backend->idle, on_idle);
+}
+
+static struct call *call_new(struct source_backend *b, void *arg)
+{
+    struct call *c = gs_alloc(sizeof(*c));
+    c->backend = GS_CONTAINER_OF(b, struct engine_backend, base);
+    c->arg = arg;
+    return c;
+}
+
+static void *engine_query(struct source_backend *b, const char *promql, int64_t time_ms,
+                          backend_result_fn done, void *arg)
+{
+    struct call *c = call_new(b, arg);
+    c->on_result = done;
+    struct engine_backend *e = c->backend;
+    // Told from inside, the call is in the list already.
+    struct api_ask *ask = engine_api_ask_query(e->api, promql, time_ms, e->timeout_ms, on_told, c);
+    if (ask)
+        c->ask = ask;
+    return c;
+}
+
+static void *engine_series(struct source_backend *b, const char *selector, int64_t start_ms,
+                           source_shapes_fn done, void *arg)
+{
+    struct call *c = call_new(b, arg);
+    c->on_shapes = done;
+    struct api_ask *ask = engine_api_ask_series(c->backend->api, selector, start_ms, on_told, c);
+    if (ask)
+        c->ask = ask;
+    return c;
+}
+
+static void engine_cancel(struct source_backend *b, void *call)
+{
+    struct call *c = call;
+    (void)b;
+    if (c->ask) {
+        engine_api_ask_cancel(c->ask);
+    } else {
+        TAILQ_REMOVE(&c->backend->told, c, told);
+        c->backend->n_told--;
+    }
+    call_free(c);
+}
+
+// --- life ---
+
+static const char *engine_name(const struct source_backend *b)
+{
+    (void)b;
+    return NAME;
+}
+
+static void idle_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+static void backend_free(struct source_backend *b)
+{
+    struct engine_backend *e = GS_CONTAINER_OF(b, struct engine_backend, base);
+    uv_close((uv_handle_t *)e->idle, idle_closed);
+    free(e);
+}
+
+struct source *source_new_engine(uv_loop_t *loop, struct engine *engine, int64_t timeout_ms,
+                                 int64_t max_age_ms)
+{
+    static const struct source_backend_ops ops = {.name = engine_name,
+                                                  .query = engine_query,
+                                                  .series = engine_series,
+                                                  .cancel = engine_cancel,
+                                                  .free = backend_free};
+    struct engine_backend *e = gs_alloc(sizeof(*e));
+    e->base.ops = &ops;
+    e->api = engine_http_api(engine);
+    e->timeout_ms = timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS;
+    TAILQ_INIT(&e->told);
+    e->idle = gs_alloc(sizeof(*e->idle));
+    uv_idle_init(loop, e->idle);
+    e->idle->data = e;
+    return source_new(loop, &e->base, max_age_ms);
+}

@@ -28,6 +28,7 @@ struct attribution {
     struct device_map *map;
     struct device_replicas *replicas;
     uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
+    int64_t asked_ns;                     // of the last good answer
     int64_t last_list_ns, last_allocatable_ns;
     bool stale; // a source has changed since the map was made
     unsigned backoff_ms;
@@ -98,6 +99,7 @@ static void on_list(void *arg, const struct grpc_reply *reply)
     set_problem(a, NULL);
     a->backoff_ms = 0;
     a->status.ok++;
+    a->asked_ns = a->last_list_ns;
     a->status.last_ok_ns = gs_mono_ns();
     schedule(a, a->cfg.interval_ns / GS_NS_PER_MS);
 }
@@ -185,6 +187,11 @@ const struct device_map *attribution_map(const struct attribution *a)
 const struct device_replicas *attribution_replicas(const struct attribution *a)
 {
     return a ? a->replicas : NULL;
+}
+
+int64_t attribution_asked_ns(const struct attribution *a)
+{
+    return a ? a->asked_ns : 0;
 }
 
 struct attribution_status attribution_status(const struct attribution *a)

@@ -34,6 +34,8 @@ struct gs_error *attribution_new(uv_loop_t *loop, const struct attribution_confi
 void attribution_free(struct attribution *a);
 const struct device_map *attribution_map(const struct attribution *a);           // NULL: none yet
 const struct device_replicas *attribution_replicas(const struct attribution *a); // NULL: unknown
+// When the map was asked for, gs_mono_ns: what came later it need not know. 0: never.
+int64_t attribution_asked_ns(const struct attribution *a);
 struct attribution_status attribution_status(const struct attribution *a);
 void attribution_poke(struct attribution *a); // ask again soon
 // Ask again soon and make the map anew even if the kubelet says the same: a source has changed.

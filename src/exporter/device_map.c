@@ -414,7 +414,7 @@ const struct device_gaps *device_map_gaps(const struct device_map *m)
     return &m->gaps;
 }
 
-bool device_map_holds_nothing(const struct device_map *m, const char *ns, const char *pod)
+bool device_map_is_sure(const struct device_map *m, const char *ns, const char *pod)
 {
     GS_AUTO_FREE char *name = gs_format("%s/%s", ns, pod);
     return !gs_hmap_get_str(m->unsure, name);
@@ -484,9 +484,21 @@ static void list_keys(const struct gpu_device *d, const struct gpu_instance *ins
         add_profile_key(k, node, instance->profile);
 }
 
+static bool has_container(const struct device_holders *list, const struct device_holder *h)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (gs_streq(list->items[i].namespace_name, h->namespace_name) &&
+            gs_streq(list->items[i].pod, h->pod) &&
+            gs_streq(list->items[i].container, h->container))
+            return true;
+    return false;
+}
+
 static void append_holders(struct device_holders *to, const struct device_holders *from)
 {
     for (size_t i = 0; from && i < from->len; i++) {
+        if (has_container(to, &from->items[i]))
+            continue;
         gs_grow(&to->items, &to->cap, to->len, sizeof(*to->items));
         to->items[to->len++] = from->items[i];
     }

@@ -74,8 +74,8 @@ struct device_gaps {
     char claim[512]; // "namespace/name (pool/device)" of the first
 };
 const struct device_gaps *device_map_gaps(const struct device_map *m);
-// Whether a pod certainly holds no GPU: false when one of its devices could not be found.
-bool device_map_holds_nothing(const struct device_map *m, const char *ns, const char *pod);
+// False when a device of the pod could not be found: it may hold GPUs that it is not listed with.
+bool device_map_is_sure(const struct device_map *m, const char *ns, const char *pod);
 
 // Who holds a GPU as such, or one of its MIG devices (instance not NULL). NULL: nobody. Not for two
 // threads at once.

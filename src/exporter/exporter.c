@@ -98,6 +98,7 @@ static void write_page(struct exporter *e)
     const struct render_input in = {.sample = e->sample,
                                     .map = attribution_map(e->attribution),
                                     .map_version = e->map_version,
+                                    .map_asked_ns = attribution_asked_ns(e->attribution),
                                     .replicas = attribution_replicas(e->attribution)};
     gs_buf_clear(&e->body);
     if (e->sample)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/owner.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -305,6 +306,7 @@ const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid)
     struct entry *e = gs_hmap_get(c->entries, key);
     if (!e || e->start_time != start_time) {
         resolve(c, pid, &fresh);
+        fresh.seen_ns = gs_mono_ns();
         c->resolved[fresh.kind]++;
         e = gs_alloc(sizeof(*e));
         *e = (struct entry){.pid = pid, .start_time = start_time, .owner = fresh};

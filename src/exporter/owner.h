@@ -25,6 +25,7 @@ enum {
 };
 
 struct owner {
+    int64_t seen_ns; // gs_mono_ns of the first look at it; 0: it could not be seen
     enum owner_kind kind;
     char process_name[32]; // "" when unknown
     // Only with OWNER_POD; each "" when unknown.

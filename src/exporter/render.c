@@ -114,6 +114,7 @@ static bool same(const struct gs_buf *a, const struct gs_buf *b)
 static void forget(struct renderer *r)
 {
     render_entities_finish(&r->entities);
+    r->entities_version++;
     for (size_t i = 0; i < r->processes.len; i++)
         r->processes.items[i].hash = 0;
 }

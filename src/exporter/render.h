@@ -41,6 +41,7 @@ struct render_input {
     const struct sample *sample;
     const struct device_map *map;           // NULL: none
     uint64_t map_version;                   // another number for each other map
+    int64_t map_asked_ns;                   // gs_mono_ns; processes seen later it need not know
     const struct device_replicas *replicas; // NULL: not known
 };
 

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 // Places in renderer.custom_headers; those of processes come first.
-enum { ALLOCATED_HEADER = 7, DEVICE_HEADERS = 8 };
+enum { ALLOCATED_HEADER = 10, COMPUTE_HEADER = 11, DEVICE_HEADERS = 12 };
 
 // --- families per process and per container ---
 
@@ -20,18 +20,6 @@ static const struct entity *entity_of(const struct entities *list, const struct 
             continue;
         if (!e->instance || e->instance->gpu_instance_id == gpu_instance)
             return e;
-    }
-    return NULL;
-}
-
-static const struct device_holder *find_holder(const struct device_holders *holders, const char *ns,
-                                               const char *pod, const char *container)
-{
-    for (size_t i = 0; holders && i < holders->len; i++) {
-        const struct device_holder *h = &holders->items[i];
-        if (gs_streq(h->namespace_name, ns) && gs_streq(h->pod, pod) &&
-            (!container[0] || gs_streq(h->container, container)))
-            return h;
     }
     return NULL;
 }
@@ -66,49 +54,76 @@ static const char *process_type(const struct gpu_process *p)
     return p->graphics ? "G" : p->compute ? "C" : "";
 }
 
-static const char *mode_of(const struct device_holder *h)
+static const char *mode_of(const struct entity *e, const struct device_holder *h)
 {
-    return !h ? "none" : h->shared ? "share" : "exclusive";
+    return !h ? "none" : h == e->exclusive ? "exclusive" : "share";
 }
 
+// Whose a process is, and how that is known.
+struct whose {
+    const struct device_holder *holder; // NULL: who was not given the device
+    const char *ns, *pod, *container;   // "" when not known
+    enum attribution_kind kind;
+    bool foreign;
+};
+
 // False when nothing can be said about whose the process is, and it is not here any more.
-static bool process_labels(const struct render_names *names, const struct entity *e,
-                           const struct gpu_process *p, const struct owner *o, struct gs_buf *b)
+static bool find_whose(const struct renderer *r, const struct entity *e, const struct owner *o,
+                       struct whose *ret)
 {
-    const struct device_holder *h = NULL;
-    const char *ns = "", *pod = "", *container = "";
-    bool named = o->kind == OWNER_POD && o->pod[0];
-    if (named) {
-        ns = o->namespace_name;
-        pod = o->pod;
-        container = o->container;
-        h = find_holder(e->holders, ns, pod, container);
+    *ret = (struct whose){.ns = "", .pod = "", .container = "", .kind = ATTRIBUTION_PROCESSES};
+    if (o->kind == OWNER_POD && o->pod[0]) {
+        ret->ns = o->namespace_name;
+        ret->pod = o->pod;
+        ret->container = o->container;
+        ret->holder = render_find_holder(e->holders, o);
+        ret->foreign = !ret->holder && r->in.map && r->in.map_asked_ns > o->seen_ns &&
+                       device_map_is_sure(r->in.map, o->namespace_name, o->pod);
     } else if (o->kind != OWNER_HOST) {
         // A pod without a name, or a pid that we cannot see: who alone holds the GPU is meant.
-        h = e->exclusive;
+        ret->holder = e->exclusive;
+        ret->kind = ATTRIBUTION_ESTIMATE;
     }
-    if (h) {
-        ns = h->namespace_name;
-        pod = h->pod;
-        container = h->container;
+    if (ret->holder) {
+        ret->ns = ret->holder->namespace_name;
+        ret->pod = ret->holder->pod;
+        if (ret->holder->container[0])
+            ret->container = ret->holder->container;
     }
-    if (o->kind == OWNER_GONE && !h)
-        return false;
-    add_container(names, e, mode_of(h), ns, pod, container, b);
-    render_add_label_u64(b, "ProcessId", "", p->pid);
-    render_add_label_if(b, "ProcessName", o->process_name);
-    render_add_label_if(b, "ProcessType", process_type(p));
-    add_identity(e, b);
-    return true;
+    return o->kind != OWNER_GONE || ret->holder;
+}
+
+static void add_process(const struct renderer *r, const struct entity *e,
+                        const struct gpu_process *p, const struct owner *o, struct process_line *l)
+{
+    struct whose w;
+    gs_buf_clear(&l->labels);
+    gs_buf_clear(&l->pod_labels);
+    l->entity = e;
+    l->shown = e && find_whose(r, e, o, &w);
+    if (!l->shown)
+        return;
+    l->foreign = w.foreign;
+    l->of_exclusive = w.holder && w.holder == e->exclusive;
+    l->kind = w.kind;
+    add_container(r->names, e, mode_of(e, w.holder), w.ns, w.pod, w.container, &l->labels);
+    render_add_label_u64(&l->labels, "ProcessId", "", p->pid);
+    render_add_label_if(&l->labels, "ProcessName", o->process_name);
+    render_add_label_if(&l->labels, "ProcessType", process_type(p));
+    add_identity(e, &l->labels);
+    if (w.pod[0])
+        render_pod_labels(e, w.ns, w.pod, w.container, &l->pod_labels);
 }
 
 // Of all that the labels of a process are made of but its device, for which there is the entity.
-static uint64_t hash_of(const struct gpu_process *p, const struct owner *o, size_t device)
+static uint64_t hash_of(const struct renderer *r, const struct gpu_process *p,
+                        const struct owner *o, size_t device)
 {
+    bool known = r->in.map_asked_ns > o->seen_ns; // to the map, if it is of a pod with a GPU
     const struct {
         uint64_t device;
-        uint32_t pid, gpu_instance, compute, graphics;
-    } own = {device, p->pid, p->gpu_instance, p->compute, p->graphics};
+        uint32_t pid, gpu_instance, compute, graphics, known, none;
+    } own = {device, p->pid, p->gpu_instance, p->compute, p->graphics, known, 0};
     uint64_t hash = XXH3_64bits_withSeed(o, sizeof(*o), XXH3_64bits(&own, sizeof(own)));
     return hash ? hash : 1;
 }
@@ -132,13 +147,12 @@ static void list_processes(struct renderer *r)
             const struct owner *o = &sample->owners[i][k];
             struct process_line *line = next_line(&r->processes);
             line->process = &d->processes[k];
-            uint64_t hash = hash_of(line->process, o, i);
+            uint64_t hash = hash_of(r, line->process, o, i);
             if (line->hash == hash)
                 continue;
             line->hash = hash;
-            gs_buf_clear(&line->labels);
             const struct entity *e = entity_of(&r->entities, d, line->process->gpu_instance);
-            line->shown = e && process_labels(r->names, e, line->process, o, &line->labels);
+            add_process(r, e, line->process, o, line);
         }
     }
 }
@@ -191,7 +205,20 @@ static const struct {
     {"DCGM_CUSTOM_PROCESS_DECODE_UTIL",
      "Decoder utilization of the process over the sample interval (in %).", dec_util_of},
     {"DCGM_CUSTOM_PROCESS_MEM_USED", "GPU memory used by the process (in MiB).", memory_of},
+    // Of containers that see GPUs without having been given them, as by NVIDIA_VISIBLE_DEVICES=all.
+    {"DCGM_CUSTOM_ILLEGAL_PROCESS_SM_UTIL",
+     "SM utilization of a process whose container was not given the GPU (in %).", sm_util_of},
+    {"DCGM_CUSTOM_ILLEGAL_PROCESS_MEM_COPY_UTIL",
+     "Memory copy utilization of a process whose container was not given the GPU (in %).",
+     mem_util_of},
+    {"DCGM_CUSTOM_ILLEGAL_PROCESS_ENCODE_UTIL",
+     "Encoder utilization of a process whose container was not given the GPU (in %).", enc_util_of},
+    {"DCGM_CUSTOM_ILLEGAL_PROCESS_DECODE_UTIL",
+     "Decoder utilization of a process whose container was not given the GPU (in %).", dec_util_of},
+    {"DCGM_CUSTOM_ILLEGAL_PROCESS_MEM_USED",
+     "GPU memory used by a process whose container was not given the GPU (in MiB).", memory_of},
 };
+enum { FIRST_ILLEGAL = 5 };
 
 // Families of this file have their headers behind each other.
 static void write_header(struct renderer *r, size_t at, const char *name, const char *help,
@@ -207,7 +234,8 @@ static void write_process_family(struct renderer *r, size_t family, struct gs_bu
     for (size_t i = 0; i < r->processes.used; i++) {
         const struct process_line *line = &r->processes.items[i];
         uint64_t value = 0;
-        if (!line->shown || !process_families[family].value_of(line->process, &value))
+        if (!line->shown || (family >= FIRST_ILLEGAL && !line->foreign) ||
+            !process_families[family].value_of(line->process, &value))
             continue;
         if (!header)
             write_header(r, family, name, process_families[family].help, out);
@@ -216,14 +244,19 @@ static void write_process_family(struct renderer *r, size_t family, struct gs_bu
     }
 }
 
-// Of a shared device each replica stands for an equal part of the memory, as far as it is known how
-// many there are.
+// What an annotation grants; else each replica or unit stands for an equal part of the memory, as
+// far as it is known how many there are.
 static bool allocated_mib(const struct entity *e, const struct device_holder *h,
                           const struct device_replicas *replicas, uint64_t *ret)
 {
     uint64_t total = (e->instance ? e->instance->memory_total : e->device->memory_total) >> 20;
+    if (h->memory_mib && total) {
+        *ret = h->memory_mib < total ? h->memory_mib : total;
+        return true;
+    }
     if (h->shared) {
-        unsigned n = device_replicas_find(replicas, e->device, e->instance);
+        unsigned n = h->device_units ? h->device_units
+                                     : device_replicas_find(replicas, e->device, e->instance);
         if (!n || h->replicas > n)
             return false;
         total = total * h->replicas / n;
@@ -241,7 +274,7 @@ static const struct gs_buf *held_labels(const struct renderer *r, struct entity 
     const struct device_holder *h = &e->holders->items[k];
     struct gs_buf *b = &e->held[k];
     if (!b->len) {
-        add_container(r->names, e, mode_of(h), h->namespace_name, h->pod, h->container, b);
+        add_container(r->names, e, mode_of(e, h), h->namespace_name, h->pod, h->container, b);
         add_identity(e, b);
     }
     return b;
@@ -262,6 +295,30 @@ static void write_allocated(struct renderer *r, struct gs_buf *out)
                              "GPU memory allocated to the container (in MiB).", out);
             header = true;
             render_write_line(r, name, held_labels(r, e, k), integer(value), out);
+        }
+    }
+}
+
+// Of a GPU that is shared without a limit of the compute there is no line.
+static void write_compute(struct renderer *r, struct gs_buf *out)
+{
+    static const char name[] = "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED";
+    bool header = false;
+    for (size_t i = 0; i < r->entities.len; i++) {
+        struct entity *e = &r->entities.items[i];
+        for (size_t k = 0; e->holders && k < e->holders->len; k++) {
+            const struct device_holder *h = &e->holders->items[k];
+            double part = h == e->exclusive ? 1 : h->cores / 100.0;
+            if (part <= 0 || part > 1)
+                continue;
+            if (!header)
+                write_header(r, COMPUTE_HEADER, name,
+                             "Part of the GPU's compute that the container was given (0 to 1).",
+                             out);
+            header = true;
+            render_write_line(
+                r, name, held_labels(r, e, k),
+                (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = part}, out);
         }
     }
 }
@@ -360,16 +417,21 @@ void render_write_custom(struct renderer *r, struct gs_buf *out)
     for (size_t i = 0; i < GS_ARRAY_LEN(process_families); i++)
         write_process_family(r, i, out);
     write_allocated(r, out);
+    write_compute(r, out);
     for (size_t i = 0; i < GS_ARRAY_LEN(device_families); i++)
         if (r->in.map || !device_families[i].needs_map)
             write_device_family(r, i, out);
+    render_write_attributions(r, out);
 }
 
 void render_custom_finish(struct renderer *r)
 {
-    for (size_t i = 0; i < r->processes.len; i++)
+    for (size_t i = 0; i < r->processes.len; i++) {
         gs_buf_finish(&r->processes.items[i].labels);
+        gs_buf_finish(&r->processes.items[i].pod_labels);
+    }
     free(r->processes.items);
+    gs_buf_finish(&r->attributions);
     for (size_t i = 0; i < RENDER_CUSTOM_FAMILIES; i++)
         gs_buf_finish(&r->custom_headers[i]);
 }

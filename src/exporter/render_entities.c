@@ -178,38 +178,61 @@ void render_entities_finish(struct entities *list)
     *list = (struct entities){0};
 }
 
-// A pod's processes on a shared device, summed up; never above the device's own value.
+const struct device_holder *render_find_holder(const struct device_holders *holders,
+                                               const struct owner *o)
+{
+    const struct device_holder *of_pod = NULL;
+    size_t n_of_pod = 0;
+    for (size_t i = 0; holders && i < holders->len; i++) {
+        const struct device_holder *h = &holders->items[i];
+        if (!gs_streq(h->namespace_name, o->namespace_name) || !gs_streq(h->pod, o->pod))
+            continue;
+        // Without a container the pod as such is meant.
+        if (gs_streq(h->container, o->container) || !h->container[0])
+            return h;
+        of_pod = h;
+        n_of_pod++;
+    }
+    return n_of_pod == 1 && !o->container[0] ? of_pod : NULL;
+}
+
+static struct variant *variant_of(const struct entity *e, const struct owner *o)
+{
+    const struct device_holder *h =
+        o->kind == OWNER_POD && o->pod[0] ? render_find_holder(e->holders, o) : NULL;
+    for (size_t i = 0; h && i < e->n_variants; i++)
+        if (e->variants[i].holder == h)
+            return &e->variants[i];
+    return NULL;
+}
+
+static void sum_pods(const struct sample *sample, struct entity *e)
+{
+    for (size_t i = 0; i < e->n_variants; i++) {
+        struct variant *v = &e->variants[i];
+        v->util = v->mem_util = v->enc_util = v->dec_util = v->memory_mib = 0;
+        v->has_util = v->has_memory = false;
+    }
+    for (size_t i = 0; i < e->device->n_processes; i++) {
+        const struct gpu_process *p = &e->device->processes[i];
+        bool here = !e->instance || p->gpu_instance == e->instance->gpu_instance_id;
+        struct variant *v = here ? variant_of(e, &sample->owners[e->device_at][i]) : NULL;
+        if (!v)
+            continue;
+        v->util += p->sm_util;
+        v->mem_util += p->mem_util;
+        v->enc_util += p->enc_util;
+        v->dec_util += p->dec_util;
+        v->has_util |= p->has_util;
+        v->memory_mib += p->memory_bytes >> 20;
+        v->has_memory |= p->has_memory;
+    }
+}
+
+// Never above the device's own values: see shares.h.
 void render_sum_pods(const struct sample *sample, struct entities *list)
 {
-    for (size_t i = 0; i < list->len; i++) {
-        struct entity *e = &list->items[i];
-        const struct gpu_device *d = e->device;
-        size_t at = e->device_at;
-        for (size_t n = 0; n < e->n_variants; n++) {
-            e->variants[n].util = e->variants[n].memory_mib = 0;
-            e->variants[n].has_util = e->variants[n].has_memory = false;
-        }
-        for (size_t k = 0; k < d->n_processes && e->n_variants; k++) {
-            const struct gpu_process *p = &d->processes[k];
-            const struct owner *o = &sample->owners[at][k];
-            if ((e->instance && p->gpu_instance != e->instance->gpu_instance_id) ||
-                o->kind != OWNER_POD || !o->pod[0])
-                continue;
-            for (size_t n = 0; n < e->n_variants; n++) {
-                struct variant *v = &e->variants[n];
-                if (!v->holder || !gs_streq(v->holder->pod, o->pod) ||
-                    !gs_streq(v->holder->namespace_name, o->namespace_name) ||
-                    (o->container[0] && !gs_streq(v->holder->container, o->container)))
-                    continue;
-                v->util += p->sm_util;
-                v->has_util |= p->has_util;
-                v->memory_mib += p->memory_bytes >> 20;
-                v->has_memory |= p->has_memory;
-                break;
-            }
-        }
-        for (size_t n = 0; n < e->n_variants; n++)
-            if (e->variants[n].util > 100)
-                e->variants[n].util = 100;
-    }
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].n_variants)
+            sum_pods(sample, &list->items[i]);
 }

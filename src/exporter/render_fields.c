@@ -55,26 +55,50 @@ static void write_plain(const struct renderer *r, const struct counter *c, struc
     render_write_line(r, c->name, labels, v, out);
 }
 
+// What a pod's processes have of a field. False: a pod has no own value of it.
+static bool own_value(const struct variant *p, enum gpu_field f, uint64_t *ret, bool *ret_has)
+{
+    *ret_has = f == GPU_F_FB_USED ? p->has_memory : p->has_util;
+    switch (f) {
+    case GPU_F_GPU_UTIL:
+        *ret = p->util;
+        return true;
+    case GPU_F_MEM_COPY_UTIL:
+        *ret = p->mem_util;
+        return true;
+    case GPU_F_ENC_UTIL:
+        *ret = p->enc_util;
+        return true;
+    case GPU_F_DEC_UTIL:
+        *ret = p->dec_util;
+        return true;
+    case GPU_F_FB_USED:
+        *ret = p->memory_mib;
+        return true;
+    default:
+        return false;
+    }
+}
+
 // With --kubernetes-virtual-gpus utilisation and memory are the device's first, then each pod's.
 static void write_shared(const struct renderer *r, const struct counter *c, struct entity *e,
                          struct gpu_value v, struct gs_buf *out)
 {
-    bool util = c->field == GPU_F_GPU_UTIL, memory = c->field == GPU_F_FB_USED;
     bool whole_written = false;
     for (size_t i = 0; i < e->n_variants; i++) {
         struct variant *p = &e->variants[i];
-        if (!p->per_pod || (!util && !memory)) {
-            if (v.validity == GPU_VALID)
-                write_plain(r, c, e, p, v, out);
+        uint64_t own = 0;
+        bool has = false;
+        if (!p->per_pod || !own_value(p, c->field, &own, &has)) {
+            write_plain(r, c, e, p, v, out);
             continue;
         }
-        if (!whole_written && v.validity == GPU_VALID)
+        if (!whole_written)
             render_write_line(r, c->name, &e->labels, v, out);
         whole_written = true;
-        struct gpu_value own = {.validity = GPU_VALID,
-                                .i = (int64_t)(util ? p->util : p->memory_mib)};
-        if (util ? p->has_util : p->has_memory)
-            render_write_line(r, c->name, &p->labels, own, out);
+        if (has)
+            render_write_line(r, c->name, &p->labels,
+                              (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)own}, out);
     }
 }
 

@@ -35,9 +35,9 @@ struct entity {
 struct variant {
     const struct device_holder *holder; // NULL: nobody
     char vgpu[16], *job;
-    bool per_pod; // GPU_UTIL and FB_USED are the pod's own
+    bool per_pod; // utilisation and FB_USED are the pod's own
     bool has_util, has_memory;
-    uint64_t util, memory_mib;
+    uint64_t util, mem_util, enc_util, dec_util, memory_mib;
     struct gs_buf labels;
     struct xid_labels xid;
 };
@@ -47,12 +47,24 @@ struct entities {
     size_t len, cap;
 };
 
+// How a pod comes to its figures on a device; the worst one counts.
+enum attribution_kind {
+    ATTRIBUTION_EXCLUSIVE, // it has the device to itself: the device's figures
+    ATTRIBUTION_PROCESSES, // the driver's readings of its processes
+    ATTRIBUTION_ESTIMATE,  // parts of the device's figures, or a guess whose the process is
+};
+
 // A process of the page, and its labels as long as the same one is at this place.
 struct process_line {
     const struct gpu_process *process;
-    uint64_t hash; // of all that the labels are made of
-    bool shown;    // false: nothing can be said about whose it is
+    const struct entity *entity; // that it is on; NULL: none of the page
+    uint64_t hash;               // of all that the labels are made of
+    bool shown;                  // false: nothing can be said about whose it is
+    bool foreign;                // of a pod that has not been given the device
+    bool of_exclusive;           // of the pod that has the device to itself
+    enum attribution_kind kind;
     struct gs_buf labels;
+    struct gs_buf pod_labels; // device and pod alone; empty: of no pod
 };
 
 struct process_lines {
@@ -61,7 +73,7 @@ struct process_lines {
     size_t used; // of this page
 };
 
-enum { RENDER_CUSTOM_FAMILIES = 16 };
+enum { RENDER_CUSTOM_FAMILIES = 20 };
 
 struct renderer {
     const struct render_names *names;
@@ -71,8 +83,11 @@ struct renderer {
     // What the entities were made of.
     struct gs_buf key, next_key;
     struct entities entities;
+    uint64_t entities_version;
     struct process_lines processes;
-    struct gs_buf *headers; // one for each of the counters' families
+    uint64_t attributions_of;   // hash of what they were made of
+    struct gs_buf attributions; // gpuscale_exporter_pod_attribution
+    struct gs_buf *headers;     // one for each of the counters' families
     struct gs_buf custom_headers[RENDER_CUSTOM_FAMILIES];
 };
 
@@ -94,6 +109,10 @@ void render_add_attributes(const struct render_names *names, const struct attrib
                            struct gs_buf *out);
 
 // --- entities ---
+// The holder that a pod's process belongs to; NULL: it was not given the device, or it cannot be
+// told which of the pod's containers it is.
+const struct device_holder *render_find_holder(const struct device_holders *holders,
+                                               const struct owner *o);
 void render_list_entities(const struct renderer *r, struct entities *list);
 void render_sum_pods(const struct sample *sample, struct entities *list);
 void render_entities_finish(struct entities *list);
@@ -111,3 +130,7 @@ void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out);
 // Those of ACK's exporter: per process, container and device.
 void render_write_custom(struct renderer *r, struct gs_buf *out);
 void render_custom_finish(struct renderer *r);
+// How the pods come to their figures.
+void render_pod_labels(const struct entity *e, const char *ns, const char *pod,
+                       const char *container, struct gs_buf *ret);
+void render_write_attributions(struct renderer *r, struct gs_buf *out);

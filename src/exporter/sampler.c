@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "exporter/shares.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -111,6 +112,7 @@ static struct gs_error *take_sample(struct sampler *s, struct sample **ret)
     struct sample *sample = gs_alloc(sizeof(*sample));
     sample->gpus = gpus;
     find_owners(s, sample);
+    shares_settle(sample);
     sample->mono_ns = gs_mono_ns();
     *ret = sample;
     return NULL;

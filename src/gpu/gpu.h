@@ -86,6 +86,9 @@ struct gpu_process {
     uint32_t sm_util, mem_util, enc_util, dec_util; // percent of the interval
     uint32_t gpu_instance;                          // GPU_NO_INSTANCE outside MIG
     bool compute, graphics; // which lists name it; neither: seen in the utilisation records only
+    bool mps;               // a client of the MPS server
+    // Not the driver's own readings but parts of the device's.
+    bool util_estimated, memory_estimated;
 };
 
 // A MIG device. What is not here (clocks, temperatures, power …) is the parent's.

@@ -14,7 +14,9 @@ enum {
     LIST_TRIES = 5,
     UTIL_FIRST = 128, // older drivers want at least 100
     UTIL_MAX = 8192,
-    SENTINEL = 0xEE, // no field of an entry looks like this
+    CLOCK_BACK_US = 1000000,
+    CLOCK_AHEAD_US = 60000000, // a record may be younger than our look at the clock
+    SENTINEL = 0xEE,           // no field of an entry looks like this
 };
 
 static struct gpu_process *process_at(struct gpu_device *d, uint32_t pid, uint32_t gpu_instance)
@@ -31,19 +33,40 @@ static struct gpu_process *process_at(struct gpu_device *d, uint32_t pid, uint32
     return p;
 }
 
+typedef nvml_ret (*list_fn)(nvml_device, unsigned *, void *);
+
+struct list_kind {
+    enum nvml_call v1, v2, v3;
+    size_t v1_offset, v2_offset, v3_offset; // of the functions in struct nvml
+    bool graphics, mps;
+};
+
+#define LIST_KIND(name, is_graphics, is_mps)                                                       \
+    {                                                                                              \
+        NVML_CALL_##name##_processes_v1, NVML_CALL_##name##_processes_v2,                          \
+            NVML_CALL_##name##_processes_v3, offsetof(struct nvml, name##_processes_v1),           \
+            offsetof(struct nvml, name##_processes_v2),                                            \
+            offsetof(struct nvml, name##_processes_v3), is_graphics, is_mps                        \
+    }
+
+static const struct list_kind list_kinds[] = {
+    LIST_KIND(compute, false, false),
+    LIST_KIND(graphics, true, false),
+    LIST_KIND(mps, false, true),
+};
+
 // A process is in several lists when it computes and draws; its memory counts once.
 static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, uint32_t gpu_instance,
-                        bool graphics)
+                        const struct list_kind *kind)
 {
     if (pid == 0)
         return;
     struct gpu_process *p = process_at(d, pid, gpu_instance);
     if (!p)
         return;
-    if (graphics)
-        p->graphics = true;
-    else
-        p->compute = true;
+    p->graphics |= kind->graphics;
+    p->compute |= !kind->graphics;
+    p->mps |= kind->mps;
     if (memory != NVML_MEMORY_UNKNOWN) {
         p->has_memory = true;
         p->memory_bytes = memory > p->memory_bytes ? memory : p->memory_bytes;
@@ -62,28 +85,6 @@ static size_t probe_stride(const unsigned char *buf, size_t size, unsigned n)
     return end > (size_t)n * sizeof(struct nvml_process_v1) ? sizeof(struct nvml_process_v2)
                                                             : sizeof(struct nvml_process_v1);
 }
-
-typedef nvml_ret (*list_fn)(nvml_device, unsigned *, void *);
-
-struct list_kind {
-    enum nvml_call v1, v2, v3;
-    size_t v1_offset, v2_offset, v3_offset; // of the functions in struct nvml
-    bool graphics;
-};
-
-#define LIST_KIND(name, is_graphics)                                                               \
-    {                                                                                              \
-        NVML_CALL_##name##_processes_v1, NVML_CALL_##name##_processes_v2,                          \
-            NVML_CALL_##name##_processes_v3, offsetof(struct nvml, name##_processes_v1),           \
-            offsetof(struct nvml, name##_processes_v2),                                            \
-            offsetof(struct nvml, name##_processes_v3), is_graphics                                \
-    }
-
-static const struct list_kind list_kinds[] = {
-    LIST_KIND(compute, false),
-    LIST_KIND(graphics, true),
-    LIST_KIND(mps, false),
-};
 
 static list_fn list_at(const struct nvml *n, size_t offset)
 {
@@ -112,7 +113,7 @@ static list_fn choose_list(const struct nvml *n, const struct list_kind *kind,
 }
 
 static void take_list(const unsigned char *buf, unsigned n, size_t stride, uint32_t gpu_instance,
-                      bool graphics, struct gpu_device *d)
+                      const struct list_kind *kind, struct gpu_device *d)
 {
     for (unsigned i = 0; i < n; i++) {
         struct nvml_process_v2 e = {.gpu_instance = NVML_NO_INSTANCE};
@@ -120,7 +121,7 @@ static void take_list(const unsigned char *buf, unsigned n, size_t stride, uint3
         memcpy(&e, buf + i * stride, len);
         // The list of a MIG device names no instance in old layouts; the caller knows it.
         add_process(d, e.pid, e.memory,
-                    gpu_instance != GPU_NO_INSTANCE ? gpu_instance : e.gpu_instance, graphics);
+                    gpu_instance != GPU_NO_INSTANCE ? gpu_instance : e.gpu_instance, kind);
     }
 }
 
@@ -142,8 +143,7 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
         nvml_ret ret = backend_note(b, call, fn(handle, &n, buf));
         if (ret == NVML_OK) {
             n = n < capacity ? n : capacity;
-            take_list(buf, n, stride ? stride : probe_stride(buf, size, n), gpu_instance,
-                      kind->graphics, d);
+            take_list(buf, n, stride ? stride : probe_stride(buf, size, n), gpu_instance, kind, d);
             return NVML_OK;
         }
         if (ret != NVML_INSUFFICIENT_SIZE || capacity == LIST_MAX)
@@ -168,25 +168,60 @@ bool backend_list_processes(struct gpu_reader *b, nvml_device handle, uint32_t g
 
 // --- utilisation ---
 
-static void take_util(struct gpu_device *d, const struct nvml_process_util *u, uint64_t last_seen)
+// What the records of a pass say of each process: most drivers give one record, the mean over the
+// window; of several each counts for the time since the one before.
+struct util_sums {
+    uint64_t since_us, until_us; // records outside are stale, or garbage
+    struct {
+        uint64_t last_us, weight, sm, mem, enc, dec;
+    } of[GPU_MAX_PROCESSES]; // as in the device
+};
+
+static void take_util(struct gpu_device *d, const struct nvml_process_util *u,
+                      struct util_sums *sums)
 {
     // Unused slots are zero; records outside the window or the range are known garbage.
-    if (u->pid == 0 || u->time_us <= last_seen)
+    if (u->pid == 0 || u->time_us <= sums->since_us || u->time_us > sums->until_us)
         return;
     if (u->sm > 100 || u->mem > 100 || u->enc > 100 || u->dec > 100)
         return;
     struct gpu_process *p = process_at(d, u->pid, GPU_NO_INSTANCE);
     if (!p)
         return;
-    p->has_util = true;
-    p->sm_util = u->sm;
-    p->mem_util = u->mem;
-    p->enc_util = u->enc;
-    p->dec_util = u->dec;
+    size_t at = (size_t)(p - d->processes);
+    uint64_t before = sums->of[at].last_us ? sums->of[at].last_us : sums->since_us;
+    if (u->time_us <= before)
+        return;
+    uint64_t weight = u->time_us - before;
+    sums->of[at].last_us = u->time_us;
+    sums->of[at].weight += weight;
+    sums->of[at].sm += weight * u->sm;
+    sums->of[at].mem += weight * u->mem;
+    sums->of[at].enc += weight * u->enc;
+    sums->of[at].dec += weight * u->dec;
+}
+
+static uint32_t mean(uint64_t sum, uint64_t weight)
+{
+    return (uint32_t)((sum + weight / 2) / weight);
+}
+
+static void give_util(struct gpu_device *d, const struct util_sums *sums)
+{
+    for (size_t i = 0; i < d->n_processes; i++) {
+        uint64_t weight = sums->of[i].weight;
+        if (!weight)
+            continue;
+        d->processes[i].has_util = true;
+        d->processes[i].sm_util = mean(sums->of[i].sm, weight);
+        d->processes[i].mem_util = mean(sums->of[i].mem, weight);
+        d->processes[i].enc_util = mean(sums->of[i].enc, weight);
+        d->processes[i].dec_util = mean(sums->of[i].dec, weight);
+    }
 }
 
 static nvml_ret read_util_samples(struct gpu_reader *b, struct known_device *k,
-                                  struct gpu_device *d)
+                                  struct gpu_device *d, struct util_sums *sums)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
         b->util_capacity = capacity;
@@ -198,14 +233,15 @@ static nvml_ret read_util_samples(struct gpu_reader *b, struct known_device *k,
         for (unsigned i = 0; ret == NVML_OK && i < n && i < capacity; i++) {
             struct nvml_process_util u = {s[i].time_us, s[i].pid, s[i].sm, s[i].mem,
                                           s[i].enc,     s[i].dec, 0,       0};
-            take_util(d, &u, k->process_seen_us);
+            take_util(d, &u, sums);
         }
         return ret;
     }
     return NVML_INSUFFICIENT_SIZE;
 }
 
-static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, struct gpu_device *d,
+                               struct util_sums *sums)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
         b->util_capacity = capacity;
@@ -219,7 +255,7 @@ static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, str
         if (ret == NVML_INSUFFICIENT_SIZE)
             continue;
         for (unsigned i = 0; ret == NVML_OK && i < r.count && i < capacity; i++)
-            take_util(d, &r.entries[i], k->process_seen_us);
+            take_util(d, &r.entries[i], sums);
         return ret;
     }
     return NVML_INSUFFICIENT_SIZE;
@@ -228,15 +264,20 @@ static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, str
 static void read_utilization(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     uint64_t now = (uint64_t)gs_unix_us();
+    // A clock that was set back must not make all records look stale until it has caught up.
+    if (k->process_seen_us > now)
+        k->process_seen_us = now - CLOCK_BACK_US;
+    struct util_sums sums = {.since_us = k->process_seen_us, .until_us = now + CLOCK_AHEAD_US};
     if (!b->util_capacity)
         b->util_capacity = UTIL_FIRST;
-    nvml_ret ret = read_util_samples(b, k, d);
+    nvml_ret ret = read_util_samples(b, k, d, &sums);
     if (ret == NVML_FUNCTION_NOT_FOUND || ret == NVML_DEPRECATED)
-        ret = read_util_info(b, k, d);
+        ret = read_util_info(b, k, d, &sums);
     k->process_seen_us = now;
     d->process_util = ret == NVML_NOT_FOUND ? GPU_VALID : backend_validity(ret);
     if (d->process_util != GPU_VALID)
         return;
+    give_util(d, &sums);
     // Only who was active has a record (NOT_FOUND: nobody): the others were idle, which is a value.
     for (size_t i = 0; i < d->n_processes; i++)
         d->processes[i].has_util = true;

@@ -222,8 +222,8 @@ static void without_the_annotation_nobody_has_it(void **state)
     assert_true(gaps->wants_pods);
     assert_false(gaps->wants_slices);
     assert_string_equal(gaps->resource, "");
-    assert_false(device_map_holds_nothing(m, "ns", "q"));
-    assert_true(device_map_holds_nothing(m, "ns", "z"));
+    assert_false(device_map_is_sure(m, "ns", "q"));
+    assert_true(device_map_is_sure(m, "ns", "z"));
 }
 
 static void ended_pods_hold_nothing(void **state)
@@ -243,8 +243,9 @@ static void ended_pods_hold_nothing(void **state)
 static void names_of_one_gpu_come_together(void **state)
 {
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", U1},
-                                   {"ns", "b", "c", "example.com/gpu", "nvidia0"}};
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 2, "example.com/gpu");
+                                   {"ns", "b", "c", "example.com/gpu", "nvidia0"},
+                                   {"ns", "a", "c", "example.com/gpu", "nvidia0"}};
+    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 3, "example.com/gpu");
     struct gpu_device one = gpu(U1, 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(device_map_find(m, &one, NULL)->len, 2);

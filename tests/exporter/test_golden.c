@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "codec/json.h"
 #include "exporter/render.h"
 #include "nvmlsim/sim.h"
 #include "podresources_fixture.h"
@@ -19,6 +20,9 @@ struct golden {
     struct render_names names;
     // Of GPU 0 or its first MIG device; $ is its UUID.
     const char *resource, *ids[2];
+    // Of both pods; $ as above.
+    const char *annotation, *value;
+    const char *device; // of a claim instead of ids
 };
 
 static void replace_all(struct gs_buf *text, const char *from, const char *to)
@@ -76,33 +80,79 @@ static struct gpu_snapshot *sample_twice(const struct counters *counters)
     return s;
 }
 
+// --- what the API server tells ---
+
+struct api {
+    json_t *pod;
+    const struct gpu_device *gpu;
+};
+
+static const json_t *api_pod(void *arg, const char *ns, const char *name)
+{
+    (void)ns, (void)name;
+    return ((struct api *)arg)->pod;
+}
+
+static bool api_slice(void *arg, const char *pool, const char *device, struct device_slice *ret)
+{
+    const struct gpu_device *d = ((struct api *)arg)->gpu;
+    (void)pool;
+    *ret = (struct device_slice){d->uuid, "", ""};
+    if (strstr(device, "mig"))
+        *ret = (struct device_slice){d->instances[0].uuid, d->uuid, d->instances[0].profile};
+    return true;
+}
+
 // "$" is the UUID of the GPU or of its first MIG device, "%" the GPU's.
+static void fill_in(const struct gpu_device *d, const char *text, struct gs_buf *ret)
+{
+    gs_buf_add_str(ret, text ? text : "");
+    replace_all(ret, "$", d->n_instances ? d->instances[0].uuid : d->uuid);
+    replace_all(ret, "%", d->uuid);
+}
+
 static void make_map(const struct golden *g, const struct gpu_snapshot *s, struct device_map **ret)
 {
-    struct pod_row rows[2];
-    struct gs_buf ids[2] = {{0}, {0}};
-    GS_AUTO_BUF struct gs_buf bytes = {0};
-    size_t n = 0;
     const struct gpu_device *d = &s->devices[0];
+    struct gs_buf ids[2] = {{0}, {0}};
+    GS_AUTO_BUF struct gs_buf bytes = {0}, value = {0};
+    struct pod_row rows[2];
+    size_t n = 0;
     for (; n < 2 && g->ids[n]; n++) {
-        gs_buf_add_str(&ids[n], g->ids[n]);
-        replace_all(&ids[n], "$", d->n_instances ? d->instances[0].uuid : d->uuid);
-        replace_all(&ids[n], "%", d->uuid);
+        fill_in(d, g->ids[n], &ids[n]);
         rows[n] =
             (struct pod_row){"default", n ? "pod-b" : "pod-a", "main", g->resource, ids[n].data};
     }
+    if (g->device)
+        rows[n++] = (struct pod_row){.ns = "default",
+                                     .pod = "pod-a",
+                                     .container = "main",
+                                     .claim = "gpu-of-a",
+                                     .pool = "n1",
+                                     .device = g->device};
     pack_list(rows, n, &bytes);
-    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, ret));
-    for (size_t i = 0; i < 2; i++)
-        gs_buf_finish(&ids[i]);
+    fill_in(d, g->value, &value);
+    GS_AUTO_JSON json_t *pod = json_pack("{s:{s:{s:s}},s:{s:[{s:s}]}}", "metadata", "annotations",
+                                         g->annotation ? g->annotation : "none", value.data, "spec",
+                                         "containers", "name", "main");
+    struct api api = {pod, d};
+    const struct device_sources sources = {api_pod, api_slice, &api};
+    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, ret));
+    assert_int_equal(device_map_gaps(*ret)->pods + device_map_gaps(*ret)->claims, 0);
+    gs_buf_finish(&ids[0]);
+    gs_buf_finish(&ids[1]);
 }
 
 static void hide_uuids(const struct gpu_snapshot *s, struct gs_buf *page)
 {
     for (size_t i = 0; i < s->n_devices; i++) {
-        char to[32];
+        char to[64];
         snprintf(to, sizeof(to), "GPU-%zu", i);
         replace_all(page, s->devices[i].uuid, to);
+        for (size_t k = 0; k < s->devices[i].n_instances; k++) {
+            snprintf(to, sizeof(to), "MIG-%zu-%zu", i, k);
+            replace_all(page, s->devices[i].instances[k].uuid, to);
+        }
     }
 }
 
@@ -215,6 +265,56 @@ static void all_modes(void **state)
          {.virtual_gpus = true},
          "nvidia.com/gpu",
          {"nvidia0/vgpu0", "nvidia0/vgpu1"}},
+        {"gpushare",
+         "1xTesla-T4",
+         few,
+         {.virtual_gpus = true},
+         "aliyun.com/gpu-mem",
+         {"$-_-0 $-_-1", "$-_-2"},
+         "scheduler.framework.gpushare.allocation",
+         "{\"0\":{\"0\":4}}"},
+        {"gpushare-index",
+         "1xTesla-T4",
+         few,
+         {0},
+         "aliyun.com/gpu-mem",
+         {"$-_-0 $-_-1", "$-_-2"},
+         "ALIYUN_COM_GPU_MEM_IDX",
+         "0"},
+        {"hami",
+         "1xTesla-T4",
+         few,
+         {.virtual_gpus = true},
+         "nvidia.com/gpu",
+         {"$-3", "$-7"},
+         "hami.io/vgpu-devices-allocated",
+         "$,NVIDIA,3000,30:;"},
+        {"hami-whole",
+         "1xTesla-T4",
+         few,
+         {0},
+         "nvidia.com/gpu",
+         {"$-3"},
+         "4pd.io/vgpu-ids-new",
+         "$,NVIDIA,15360,100:;"},
+        {"volcano-vgpu",
+         "1xTesla-T4",
+         few,
+         {0},
+         "volcano.sh/vgpu-number",
+         {"$-0", "$-1"},
+         "volcano.sh/vgpu-ids-new",
+         "$,NVIDIA,1126,10:;"},
+        {"volcano",
+         "1xTesla-T4",
+         few,
+         {0},
+         "volcano.sh/gpu-memory",
+         {"0-0 0-1", "0-2"},
+         "volcano.sh/gpu-index",
+         "0"},
+        {"claim", "1xTesla-T4", few, {.dra = true}, .device = "gpu-0"},
+        {"mig-claim", "1xA100-SXM4-80GB", few, {.dra = true}, .device = "gpu-0-mig-1g.10gb-19-0"},
         {"mig-gke", "1xA100-SXM4-80GB", few, {0}, "nvidia.com/gpu", {"nvidia0/gi7"}},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)

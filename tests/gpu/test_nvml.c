@@ -255,6 +255,24 @@ static void process_utilisation(void **state)
     assert_int_equal(f.s->n_errors, 0);
 }
 
+// Some drivers give a record for each of their own samples.
+static void several_records_of_a_process(void **state)
+{
+    open_library("fakenvml2");
+    struct fake_gpu *g = &f.fake->gpus[0];
+    add_process(0, 42, 300);
+    sample();
+    uint64_t now = (uint64_t)gs_unix_us();
+    g->util_records[0] = (struct nvml_process_sample){42, now + 1000000, 80, 0, 0, 0};
+    g->util_records[1] = (struct nvml_process_sample){42, now + 3000000, 20, 0, 0, 0};
+    g->util_records[2] = (struct nvml_process_sample){42, now + 3000000, 99, 0, 0, 0}; // again
+    g->util_records[3] = (struct nvml_process_sample){42, UINT64_MAX, 99, 0, 0, 0};
+    g->n_util = 4;
+    const struct gpu_device *d = &sample()->devices[0];
+    uint32_t util = find(d, 42)->sm_util; // 80 for the first second, 20 for two
+    assert_in_range(util, 38, 41);
+}
+
 static void utilisation_is_the_mean_of_the_interval(void **state)
 {
     open_library("fakenvml2");
@@ -394,6 +412,7 @@ int main(void)
         cmocka_unit_test_teardown(strides_behind_v3, teardown),
         cmocka_unit_test_teardown(process_lists, teardown),
         cmocka_unit_test_teardown(process_utilisation, teardown),
+        cmocka_unit_test_teardown(several_records_of_a_process, teardown),
         cmocka_unit_test_teardown(utilisation_is_the_mean_of_the_interval, teardown),
         cmocka_unit_test_teardown(error_codes_become_reasons, teardown),
         cmocka_unit_test_teardown(lost_gpu_keeps_its_name_and_the_others_go_on, teardown),

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the figures of processes add up to no more than the device's own: the driver reads both at
+// different moments and over different windows, and counts overlapping kernels of MPS clients
+// twice. What is no longer the driver's own reading is marked as an estimate.
+#pragma once
+
+#include "exporter/sampler.h"
+
+void shares_settle(struct sample *s);

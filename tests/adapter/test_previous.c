@@ -106,10 +106,10 @@ static void test_passed_on(void **state)
     // The rest there, with our own credentials.
     const struct http_header headers[] = {
         {"Authorization", "Bearer caller"}, {"Accept", "application/json;as=Table"}, {0}};
-    assert_int_equal(fixture_get(&f.api,
-                                 CUSTOM "/namespaces/ml/pods/%2A/theirs?labelSelector=a+in+%28b%2Cc%29",
-                                 headers),
-                     200);
+    assert_int_equal(
+        fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/%2A/theirs?labelSelector=a+in+%28b%2Cc%29",
+                    headers),
+        200);
     fixture_has(&f.api, "\"items\":[\"theirs\"]");
     assert_non_null(strstr(f.headers.data, "Authorization=Bearer ours\n"));
     assert_null(strstr(f.headers.data, "caller"));

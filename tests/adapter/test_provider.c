@@ -2,6 +2,7 @@
 // Rules, discovery and requests, with a Prometheus and a cluster that are played.
 #include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "kube/status.h"
 #include "net/http_client.h"
@@ -31,6 +32,9 @@ struct fixture {
     struct adapter_config *config, *gpu_config;
     struct registry *registry, *gpu;
     struct provider *provider;
+    enum provider_times times;
+    const char *last_answer; // of the query for the last sample; NULL: as others
+    bool no_object;
     bool bad_fails, all_fail;
     const char *answer; // of queries
     char *query;        // the last one
@@ -39,6 +43,8 @@ struct fixture {
     enum provider_outcome outcome;
     char *cause;
     double values[8];
+    int64_t times_ms[8];
+    bool timed_fails;
     char *names;
     size_t n;
 };
@@ -59,7 +65,13 @@ static void prometheus(void *arg, struct http_exchange *x)
         free(f->query);
         f->query = gs_strdup(query);
         f->queries++;
-        reply_text(x, f->answer);
+        bool last = strstr(query, "max_over_time(timestamp(") && f->last_answer;
+        if (f->timed_fails && strstr(query, "__gpuscale_time__"))
+            http_reply(x, 400, "application/json",
+                       GS_SLICE("{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":"
+                                "\"no set operators between scalars\"}"));
+        else
+            reply_text(x, last ? f->last_answer : f->answer);
     } else if (strstr(match, "good")) {
         reply_text(x, "{\"status\":\"success\",\"data\":[{\"__name__\":\"m\",\"pod\":\"a\",\"ns\":"
                       "\"ml\",\"deploy\":\"d\",\"good\":\"1\"}]}");
@@ -86,6 +98,10 @@ static void cluster(void *arg, struct http_exchange *x)
     if (gs_ends(path, "/deployments/d")) {
         reply_text(x, "{\"kind\":\"Deployment\",\"spec\":{\"selector\":{\"matchLabels\":{\"app\":"
                       "\"x\"}}}}");
+        return;
+    }
+    if (f->no_object && gs_ends(path, "/pods/a")) {
+        kube_reply_failure(x, 404, "NotFound", "pods \"a\" not found");
         return;
     }
     if (gs_ends(path, "/deployments/none")) {
@@ -126,6 +142,7 @@ static void start(struct fixture *f)
                                        .mapper = f->mapper,
                                        .registry = f->registry,
                                        .gpu = f->gpu,
+                                       .times = f->times,
                                        .kube = f->kube};
     f->provider = provider_new(&p);
     run_until_round(f, f->registry, 1);
@@ -162,7 +179,13 @@ static void on_answer(void *arg, const struct provider_answer *a)
     f->n = a->n;
     for (size_t i = 0; i < a->n && i < GS_ARRAY_LEN(f->values); i++) {
         f->values[i] = a->values[i].value;
+        f->times_ms[i] = a->values[i].t_ms;
         gs_buf_addf(&names, "%s%s", i ? "," : "", a->values[i].name);
+    }
+    for (size_t i = 0; i < a->n_samples && i < GS_ARRAY_LEN(f->values); i++) {
+        f->n = i + 1;
+        f->values[i] = a->samples[i].value;
+        f->times_ms[i] = a->samples[i].t_ms;
     }
     free(f->names);
     f->names = gs_buf_take(&names);
@@ -201,7 +224,8 @@ static void assert_cause(const struct fixture *f, enum provider_outcome outcome,
 
 static void test_values(void **state)
 {
-    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5") "," SAMPLE("pod", "b", "2"))};
+    struct fixture f = {.times = PROVIDER_TIMES_NEVER,
+                        .answer = VECTOR(SAMPLE("pod", "a", "1.5") "," SAMPLE("pod", "b", "2"))};
     start(&f);
     ask(&f, "pods", "a", "m", NULL);
     assert_int_equal(f.outcome, PROVIDER_OK);
@@ -222,6 +246,7 @@ static void test_values(void **state)
 static void test_causes(void **state)
 {
     struct fixture f = {.answer = VECTOR("")};
+    f.times = PROVIDER_TIMES_NEVER;
     start(&f);
     ask(&f, "pods", "a", "nope", NULL);
     assert_cause(&f, PROVIDER_NO_METRIC, "no rule serves it");
@@ -232,6 +257,24 @@ static void test_causes(void **state)
     assert_cause(&f, PROVIDER_NO_METRIC, "the cluster has no resource unicorns");
     ask(&f, "pods", "*", "m", "app=none");
     assert_cause(&f, PROVIDER_NO_METRIC, "no pods in namespace ml match the selector app=none");
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE,
+                 "there was no series m{ns=\"ml\",pod=\"a\"} in the last hour");
+    assert_string_equal(f.query, "max(max_over_time(timestamp(m{ns=\"ml\",pod=\"a\"})[1h:1m]))");
+    f.last_answer = VECTOR("{\"metric\":{},\"value\":[5,\"1700000000.5\"]}");
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE,
+                 "its series m exists, but has no sample since 2023-11-14T22:13:20Z (");
+    GS_AUTO_FREE char *fresh = gs_format(VECTOR("{\"metric\":{},\"value\":[5,\"%lld\"]}"),
+                                         (long long)(gs_unix_ms() / 1000 - 2));
+    f.last_answer = fresh;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "and the rule's query gives nothing of it");
+    f.no_object = true;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "pods \"a\" not found");
+    f.no_object = false;
+    f.last_answer = "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"x\"}";
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_NO_SAMPLE, "rules.yaml:2 gives no sample for it now");
     f.answer = VECTOR(SAMPLE("other", "a", "1"));
@@ -328,6 +371,51 @@ static void test_owners(void **state)
     stop(&f);
 }
 
+#define MARKED(labels, seconds)                                                                    \
+    "{\"metric\":{" labels "\"__gpuscale_time__\":\"1\"},\"value\":[5,\"" seconds "\"]}"
+
+// The timestamp of a value is that of its samples, asked for in the same query.
+static void test_times(void **state)
+{
+    struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5") "," SAMPLE(
+                            "pod", "b", "2") "," MARKED("\"pod\":\"a\",", "1700000000.25"))};
+    start(&f);
+    ask(&f, "pods", "a", "m", NULL);
+    assert_string_equal(f.query,
+                        "(sum(m{ns=\"ml\",pod=\"a\"}) by (pod)\n) or label_replace(min by (pod) "
+                        "(timestamp(m{ns=\"ml\",pod=\"a\"})), \"__gpuscale_time__\", \"1\", "
+                        "\"\", \"\")");
+    assert_int_equal(f.times_ms[0], 1700000000250);
+    ask(&f, "pods", "*", "m", NULL);
+    assert_int_equal(f.n, 2);
+    assert_int_equal(f.times_ms[0], 1700000000250);
+    assert_int_equal(f.times_ms[1], 5000); // no time: that of the query
+    // Only times: the query itself gives nothing.
+    f.answer = VECTOR(MARKED("\"pod\":\"a\",", "1700000000.25"));
+    f.last_answer = VECTOR("");
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "in the last hour");
+    // External metrics: one time for all.
+    f.answer = VECTOR(SAMPLE("l", "1", "7") "," MARKED("", "1700000001"));
+    const struct provider_request rq = {.ns = "ml", .metric = "ext_m", .external = true};
+    ask_only(&f, &rq);
+    while (f.waiting)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.n, 1);
+    assert_true(f.values[0] == 7);
+    assert_int_equal(f.times_ms[0], 1700000001000);
+    // A query that cannot be asked so is asked alone, and from then on at once.
+    f.answer = VECTOR(SAMPLE("pod", "a", "1.5"));
+    f.timed_fails = true;
+    int before = f.queries;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    assert_int_equal(f.queries, before + 2);
+    ask(&f, "pods", "a", "m", NULL);
+    assert_int_equal(f.queries, before + 3);
+    stop(&f);
+}
+
 static void other_prometheus(void *arg, struct http_exchange *x)
 {
     if (http_query(x, "query"))
@@ -404,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_values),    cmocka_unit_test(test_causes),
         cmocka_unit_test(test_isolation), cmocka_unit_test(test_equal_queries_run_once),
         cmocka_unit_test(test_owners),    cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,8 +110,16 @@ struct item_parts {
     struct gs_buf before_name, after_name, after_time, after_value;
 };
 
-static void make_parts(const struct api_call *c, const struct mapped *r, struct item_parts *p)
+static void add_window(const struct provider_answer *a, const char *name, struct gs_buf *out)
 {
+    if (a->window_ms >= 1000)
+        gs_buf_addf(out, "\"%s\":%lld,", name, (long long)(a->window_ms / 1000));
+}
+
+static void make_parts(const struct api_call *c, const struct provider_answer *a,
+                       struct item_parts *p)
+{
+    const struct mapped *r = a->resource;
     bool v1 = gs_streq(c->path.version, "v1beta1");
     gs_buf_add_str(&p->before_name, "{\"describedObject\":{");
     add_member(&p->before_name, "kind", r->kind);
@@ -134,7 +142,9 @@ static void make_parts(const struct api_call *c, const struct mapped *r, struct 
         gs_buf_add_char(&p->after_name, '}');
     }
     gs_buf_add_str(&p->after_name, ",\"timestamp\":\"");
-    gs_buf_add_str(&p->after_time, "\",\"value\":\"");
+    gs_buf_add_str(&p->after_time, "\",");
+    add_window(a, v1 ? "window" : "windowSeconds", &p->after_time);
+    gs_buf_add_str(&p->after_time, "\"value\":\"");
     gs_buf_add_str(&p->after_value, "}");
 }
 
@@ -153,7 +163,7 @@ static bool write_custom(const struct api_call *c, const struct provider_answer 
     struct item_parts p = {0};
     size_t n = 0;
     char value[KUBE_QUANTITY_SIZE], when[GS_RFC3339_SIZE];
-    make_parts(c, a->resource, &p);
+    make_parts(c, a, &p);
     begin_list(out, "MetricValueList", &c->path);
     for (size_t i = 0; i < a->n; i++) {
         if (!format_value(a->values[i].value, value))
@@ -174,20 +184,20 @@ static bool write_custom(const struct api_call *c, const struct provider_answer 
     return n > 0 || gs_streq(c->path.object_name, "*");
 }
 
-static void write_external(const struct api_call *c, const struct source_result *r,
+static void write_external(const struct api_call *c, const struct provider_answer *a,
                            struct gs_buf *out)
 {
     char value[KUBE_QUANTITY_SIZE], when[GS_RFC3339_SIZE];
     size_t n = 0;
     begin_list(out, "ExternalMetricValueList", &c->path);
-    for (size_t i = 0; i < r->n; i++) {
-        const struct source_sample *s = &r->samples[i];
+    for (size_t i = 0; i < a->n_samples; i++) {
+        const struct source_sample *s = &a->samples[i];
         if (!format_value(s->value, value))
             continue;
         gs_buf_add_str(out, n++ ? ",{" : "{");
         add_member(out, "metricName", c->path.metric);
         gs_buf_add_str(out, ",\"metricLabels\":");
-        if (r->type == SOURCE_SCALAR)
+        if (a->scalar)
             gs_buf_add_str(out, "null");
         else
             gs_buf_add_char(out, '{');
@@ -198,10 +208,11 @@ static void write_external(const struct api_call *c, const struct source_result 
             gs_buf_add_char(out, ':');
             api_add_json_string(out, s->labels[k].value);
         }
-        if (r->type == SOURCE_VECTOR)
+        if (!a->scalar)
             gs_buf_add_char(out, '}');
-        gs_buf_addf(out, ",\"timestamp\":\"%s\",\"value\":\"%s\"}",
-                    gs_format_rfc3339(s->t_ms, when), value);
+        gs_buf_addf(out, ",\"timestamp\":\"%s\",", gs_format_rfc3339(s->t_ms, when));
+        add_window(a, "window", out);
+        gs_buf_addf(out, "\"value\":\"%s\"}", value);
     }
     gs_buf_add_str(out, "]}\n");
 }
@@ -256,8 +267,8 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
         return;
     }
     bool any = true;
-    if (a->result)
-        write_external(c, a->result, &out);
+    if (gs_streq(c->path.group, API_EXTERNAL))
+        write_external(c, a, &out);
     else
         any = write_custom(c, a, &out);
     if (any && kube_wants_pretty(c->x)) {

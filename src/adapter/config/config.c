@@ -178,10 +178,33 @@ static void finish_name(struct config_reader *r, const json_t *item, struct adap
 
 // --- rules ---
 
+// Of "rate(x{a=\"[1m]\"}[5m])" five minutes: ranges are durations in brackets, outside of quotes.
+static int64_t longest_range(const char *query)
+{
+    int64_t longest = 0, ms;
+    char quote = 0;
+    for (const char *p = query; *p; p++) {
+        if (quote) {
+            p += *p == '\\' && p[1] && quote != '`';
+            quote = *p == quote ? 0 : quote;
+            continue;
+        }
+        if (*p == '"' || *p == '\'' || *p == '`')
+            quote = *p;
+        if (*p != '[')
+            continue;
+        GS_AUTO_FREE char *text = gs_strndup(p + 1, strcspn(p + 1, "]:"));
+        if (engine_duration(text, &ms) && ms > longest)
+            longest = ms;
+    }
+    return longest;
+}
+
 static void read_query(struct config_reader *r, const json_t *value, void *out)
 {
     struct adapter_rule *rule = (void *)((char *)out - RULE(query_text));
     rule->query_text = config_text(r, value);
+    rule->window_ms = longest_range(rule->query_text);
     rule->query = read_template(r, value, rule->query_text, "metrics-query");
 }
 

@@ -46,6 +46,7 @@ struct adapter_rule {
     const char *as;           // expansion; the default is filled in
     const char *query_text;
     struct rule_template *query;
+    int64_t window_ms;       // the longest range of the query; 0: it has none
     const char *source_name; // NULL: by the patterns of the sources
     size_t source;           // 0: the default one; else one more than its place in the list
 };

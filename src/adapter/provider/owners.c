@@ -240,7 +240,7 @@ static bool read_selector(const struct gpu_owner *kind, const json_t *obj,
 
 static void add_owner(struct owners_op *op, const json_t *obj)
 {
-    struct candidate c = {.name = kube_name(obj)};
+    struct candidate c = {.name = op->rq.name ? op->rq.name : kube_name(obj)};
     if (c.name && read_selector(op->rq.kind, obj, &c.selector))
         op->list[op->n++] = c;
 }

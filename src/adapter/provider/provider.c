@@ -1,57 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request as a chain of steps, each of which may wait: owner's selector (GPU metrics of
 // Deployments and the like) -> list of objects -> query -> values.
-#include "adapter/provider/provider.h"
+#include "adapter/provider/provider_private.h"
 
-#include "adapter/provider/gpu.h"
-#include "adapter/provider/objects.h"
-#include "adapter/provider/owners.h"
 #include "adapter/provider/query.h"
-#include "base/hmap.h"
+#include "adapter/provider/times.h"
 #include "base/mem.h"
-#include "kube/object.h"
-
-#include <math.h>
-#include <sys/queue.h>
-
-TAILQ_HEAD(calls, provider_call);
-
-struct provider {
-    struct provider_options o;
-    struct objects *objects; // NULL: no cluster
-    struct calls calls;
-};
-
-struct provider_call {
-    struct provider *p;
-    TAILQ_ENTRY(provider_call) all;
-    struct gs_arena arena;
-    struct provider_request rq; // texts in the arena; selector copied from its text
-    struct kube_selector selector;
-    provider_fn cb;
-    void *arg;
-    bool inside;   // still in provider_ask
-    bool unserved; // no rule is for it
-    bool done;
-    const struct registry_metric *metric; // valid until the next wait only
-    const struct adapter_rule *rule;
-    struct gs_slice series;
-    const struct mapped *resource; // of the request
-    struct mapped resource_copy, pods_copy;
-    const struct mapped *asked; // whose values are asked for: the resource, or pods of an owner
-    bool folds;
-    enum gpu_fold fold;
-    const char *const *names;
-    size_t n_names;
-    const char *one_name[1];
-    struct object_names *listed; // owns names, of a list
-    struct objects_op *list_op;
-    struct gs_buf query, label, trace, cause;
-    struct owners_op *owners_op;
-    struct owners *owners; // owns names, of their pods
-    struct source_op *op;
-    int64_t until_ns; // of the source's answer
-};
 
 // --- ends ---
 
@@ -69,18 +23,23 @@ static void call_free(struct provider_call *c)
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
     gs_buf_finish(&c->label);
+    gs_buf_finish(&c->matchers);
     gs_buf_finish(&c->trace);
     gs_buf_finish(&c->cause);
     objects_cancel(c->list_op);
+    if (c->absence)
+        c->p->diagnoses--;
+    absence_cancel(c->absence);
     object_names_unref(c->listed);
     gs_arena_finish(&c->arena);
     free(c);
 }
 
-static void end(struct provider_call *c, struct provider_answer *a)
+void provider_end(struct provider_call *c, struct provider_answer *a)
 {
     a->resource = c->resource;
     a->unserved = c->unserved;
+    a->window_ms = c->rule ? c->rule->window_ms : 0;
     a->cause = c->cause.data ? c->cause.data : "";
     a->trace = c->trace.data ? c->trace.data : "";
     a->until_ns = c->until_ns;
@@ -94,8 +53,7 @@ static void end(struct provider_call *c, struct provider_answer *a)
         call_free(c);
 }
 
-static GS_PRINTF(3, 4) void fail(struct provider_call *c, enum provider_outcome outcome,
-                                 const char *fmt, ...)
+void provider_fail(struct provider_call *c, enum provider_outcome outcome, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -104,10 +62,10 @@ static GS_PRINTF(3, 4) void fail(struct provider_call *c, enum provider_outcome 
     va_end(ap);
     if (c->rq.trace)
         gs_buf_addf(&c->trace, "=> %s\n", c->cause.data);
-    end(c, &(struct provider_answer){.outcome = outcome});
+    provider_end(c, &(struct provider_answer){.outcome = outcome});
 }
 
-static GS_PRINTF(2, 3) void trace(struct provider_call *c, const char *fmt, ...)
+void provider_trace(struct provider_call *c, const char *fmt, ...)
 {
     va_list ap;
     if (!c->rq.trace)
@@ -118,105 +76,34 @@ static GS_PRINTF(2, 3) void trace(struct provider_call *c, const char *fmt, ...)
     gs_buf_add_char(&c->trace, '\n');
 }
 
-// --- values ---
+// --- the query ---
 
-static struct gs_slice label_of(const struct source_sample *s, struct gs_slice name)
+struct source *provider_source(const struct provider_call *c)
 {
-    for (size_t i = 0; i < s->n_labels; i++)
-        if (gs_slice_eq(s->labels[i].name, name))
-            return s->labels[i].value;
-    return GS_SLICE("");
+    const struct provider_options *o = &c->p->o;
+    return source_pick(o->source, o->others, c->rule->source);
 }
 
-// Samples by the value of the object's label; the last one of several counts, as in
-// prometheus-adapter.
-static struct gs_hmap *by_object(const struct provider_call *c, const struct source_result *r)
-{
-    struct gs_hmap *map = gs_hmap_new(NULL);
-    for (size_t i = 0; i < r->n; i++)
-        gs_hmap_put(map, label_of(&r->samples[i], gs_buf_slice(&c->label)),
-                    (void *)(uintptr_t)&r->samples[i]);
-    return map;
-}
+static void send_query(struct provider_call *c);
 
-static void no_sample(struct provider_call *c, const struct source_result *r, bool unusable)
+static void source_failed(struct provider_call *c, struct gs_error *err)
 {
-    enum provider_outcome outcome = PROVIDER_NO_SAMPLE;
-    if (unusable)
-        fail(c, outcome, "its value is not a number that can be served (NaN or infinite)");
-    else if (r->n == 0)
-        fail(c, outcome, "the query of the rule at %s gives no sample for it now: %s",
-             c->rule->place, c->query.data);
-    else
-        fail(
-            c, outcome,
-            "the query of the rule at %s gives %zu samples, none with %s=\"%s\" (is the label lost "
-            "by an aggregation?)",
-            c->rule->place, r->n, c->label.data, c->rq.name);
-}
-
-// Of an owner's pods one value. False: none of them has one.
-static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
-                     const struct owner *o, struct provider_value *ret)
-{
-    size_t n = 0;
-    *ret = (struct provider_value){.name = o->name};
-    for (size_t i = 0; i < o->n_pods; i++) {
-        const struct source_sample *s = gs_hmap_get_str(map, c->names[o->pods[i]]);
-        if (!s || !isfinite(s->value))
-            continue;
-        ret->value = gpu_fold_values(c->fold, ret->value, s->value, n);
-        ret->t_ms = n && ret->t_ms < s->t_ms ? ret->t_ms : s->t_ms;
-        n++;
-    }
-    return n > 0;
-}
-
-static void fold(struct provider_call *c, const struct gs_hmap *map, const struct source_result *r)
-{
-    const struct owners *o = c->owners;
-    struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
-    size_t n = 0;
-    for (size_t i = 0; i < o->n; i++)
-        n += fold_one(c, map, &o->items[i], &values[n]);
-    trace(c, "%zu samples of %zu pods, %zu of %zu %s have a value", r->n, c->n_names, n, o->n,
-          c->resource->resource);
-    if (n || gs_streq(c->rq.name, "*"))
-        end(c, &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
-    else
-        fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now: %s", c->n_names,
-             c->query.data);
-    free(values);
-}
-
-static void match_names(struct provider_call *c, const struct source_result *r)
-{
-    struct gs_hmap *map = by_object(c, r);
-    if (c->folds) {
-        fold(c, map, r);
-        gs_hmap_free(map);
+    enum gs_code code = gs_error_code(err);
+    bool unreachable = code == GS_EUNAVAIL || code == GS_ETIMEOUT;
+    if (c->timed && !unreachable && code != GS_EPERM) {
+        // The rule's query is at fault, or that it was asked together with another.
+        gs_error_free(err);
+        c->timed = false;
+        c->timed_failed = true;
+        send_query(c);
         return;
     }
-    struct provider_value *values = gs_alloc_array(c->n_names + 1, sizeof(*values));
-    size_t n = 0;
-    bool unusable = false;
-    for (size_t i = 0; i < c->n_names; i++) {
-        const struct source_sample *s = gs_hmap_get_str(map, c->names[i]);
-        if (!s)
-            continue;
-        if (!isfinite(s->value)) {
-            unusable = true;
-            continue;
-        }
-        values[n++] = (struct provider_value){c->names[i], s->value, s->t_ms};
-    }
-    gs_hmap_free(map);
-    trace(c, "%zu samples, %zu of %zu objects have a value", r->n, n, c->n_names);
-    if (n || gs_streq(c->rq.name, "*"))
-        end(c, &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
-    else
-        no_sample(c, r, unusable);
-    free(values);
+    provider_fail(c, PROVIDER_SOURCE_FAILED, "%s%s",
+                  unreachable         ? "the source does not answer: "
+                  : code == GS_EINVAL ? "the source calls the query wrong: "
+                                      : "",
+                  gs_error_message(err));
+    gs_error_free(err);
 }
 
 static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
@@ -224,27 +111,42 @@ static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
     struct provider_call *c = arg;
     c->op = NULL;
     if (err) {
-        enum gs_code code = gs_error_code(err);
-        fail(c, PROVIDER_SOURCE_FAILED, "%s%s",
-             code == GS_EUNAVAIL || code == GS_ETIMEOUT ? "the source does not answer: "
-             : code == GS_EINVAL                        ? "the source calls the query wrong: "
-                                                        : "",
-             gs_error_message(err));
-        gs_error_free(err);
+        source_failed(c, err);
         return;
     }
+    if (c->timed_failed)
+        gs_hmap_put_str(c->p->untimed, c->rule->place, c->p);
     c->until_ns = r->until_ns;
     bool wanted = r->type == SOURCE_VECTOR || (c->rq.external && r->type == SOURCE_SCALAR);
-    if (!wanted)
-        fail(c, PROVIDER_SOURCE_FAILED, "the query of the rule at %s gives no instant vector: %s",
-             c->rule->place, c->query.data);
-    else if (c->rq.external)
-        end(c, &(struct provider_answer){.outcome = PROVIDER_OK, .result = r});
+    if (wanted)
+        provider_take_result(c, r);
     else
-        match_names(c, r);
+        provider_fail(c, PROVIDER_SOURCE_FAILED,
+                      "the query of the rule at %s gives no instant vector: %s", c->rule->place,
+                      c->query.data);
 }
 
-// --- the query ---
+static void send_query(struct provider_call *c)
+{
+    GS_AUTO_BUF struct gs_buf timed = {0};
+    if (c->timed)
+        times_add(&c->query, gs_buf_slice(&c->label), c->series, gs_buf_slice(&c->matchers),
+                  &timed);
+    c->op =
+        source_query(provider_source(c), c->timed ? timed.data : c->query.data, 0, on_vector, c);
+}
+
+// The times of samples cost as much as finding them once more: near, that is little.
+static bool wants_times(const struct provider_call *c)
+{
+    enum { MAX_FAR = 100 };
+    const struct provider_options *o = &c->p->o;
+    if (o->times == PROVIDER_TIMES_NEVER || !times_known(c->rule->query_text) ||
+        gs_hmap_get_str(c->p->untimed, c->rule->place))
+        return false;
+    return o->times == PROVIDER_TIMES_ALWAYS || source_is_near(provider_source(c)) ||
+           c->n_names <= MAX_FAR;
+}
 
 static void ask(struct provider_call *c)
 {
@@ -260,20 +162,20 @@ static void ask(struct provider_call *c)
         .names = c->names,
         .n_names = c->n_names,
         .selector = &c->selector,
+        .matchers = &c->matchers,
     };
     struct gs_error *err = query_build(&q, &c->query, &c->label);
     if (err) {
-        fail(c, c->rq.external ? PROVIDER_SOURCE_FAILED : PROVIDER_NO_METRIC, "rule at %s: %s",
-             c->rule->place, gs_error_message(err));
+        provider_fail(c, c->rq.external ? PROVIDER_SOURCE_FAILED : PROVIDER_NO_METRIC,
+                      "rule at %s: %s", c->rule->place, gs_error_message(err));
         gs_error_free(err);
         return;
     }
     if (c->rule->source)
-        trace(c, "source %s", c->p->o.config->sources[c->rule->source - 1].name);
-    trace(c, "query: %s", c->query.data);
-    const struct provider_options *o = &c->p->o;
-    c->op = source_query(source_pick(o->source, o->others, c->rule->source), c->query.data, 0,
-                         on_vector, c);
+        provider_trace(c, "source %s", c->p->o.config->sources[c->rule->source - 1].name);
+    provider_trace(c, "query: %s", c->query.data);
+    c->timed = wants_times(c);
+    send_query(c);
 }
 
 // --- lists of objects ---
@@ -282,11 +184,12 @@ static void nothing_matches(struct provider_call *c)
 {
     const char *selector = c->rq.label_selector;
     if (selector && *selector)
-        fail(c, PROVIDER_NO_METRIC, "no %s%s%s match the selector %s", c->resource->resource,
-             c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "", selector);
+        provider_fail(c, PROVIDER_NO_METRIC, "no %s%s%s match the selector %s",
+                      c->resource->resource, c->rq.ns ? " in namespace " : "",
+                      c->rq.ns ? c->rq.ns : "", selector);
     else
-        fail(c, PROVIDER_NO_METRIC, "there are no %s%s%s", c->resource->resource,
-             c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "");
+        provider_fail(c, PROVIDER_NO_METRIC, "there are no %s%s%s", c->resource->resource,
+                      c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "");
 }
 
 static void on_list(void *arg, struct object_names *names, struct gs_error *err)
@@ -294,14 +197,15 @@ static void on_list(void *arg, struct object_names *names, struct gs_error *err)
     struct provider_call *c = arg;
     c->list_op = NULL;
     if (err) {
-        fail(c, PROVIDER_LIST_FAILED, "listing %s: %s", c->asked->resource, gs_error_message(err));
+        provider_fail(c, PROVIDER_LIST_FAILED, "listing %s: %s", c->asked->resource,
+                      gs_error_message(err));
         gs_error_free(err);
         return;
     }
     c->listed = object_names_ref(names);
     c->names = (const char *const *)names->items;
     c->n_names = names->n;
-    trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
+    provider_trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
     if (c->n_names)
         ask(c);
     else
@@ -311,7 +215,8 @@ static void on_list(void *arg, struct object_names *names, struct gs_error *err)
 static void list_objects(struct provider_call *c, const char *selector)
 {
     if (!c->p->objects) {
-        fail(c, PROVIDER_LIST_FAILED, "there is no cluster to list %s of", c->asked->resource);
+        provider_fail(c, PROVIDER_LIST_FAILED, "there is no cluster to list %s of",
+                      c->asked->resource);
         return;
     }
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
@@ -338,29 +243,30 @@ static void on_owners(void *arg, struct owners *o, int status, struct gs_error *
     bool all = gs_streq(c->rq.name, "*");
     c->owners_op = NULL;
     if (err) {
-        fail(c, status == 404 ? PROVIDER_NO_SAMPLE : PROVIDER_LIST_FAILED, "%s",
-             gs_error_message(err));
+        provider_fail(c, status == 404 ? PROVIDER_NO_SAMPLE : PROVIDER_LIST_FAILED, "%s",
+                      gs_error_message(err));
         gs_error_free(err);
         return;
     }
     c->owners = o;
     c->names = o->pods;
     c->n_names = o->n_pods;
-    trace(c, "%zu %s with %zu pods", o->n, c->resource->resource, o->n_pods);
+    provider_trace(c, "%zu %s with %zu pods", o->n, c->resource->resource, o->n_pods);
     if (o->n_pods)
         ask(c);
     else if (all && o->n)
-        fail(c, PROVIDER_NO_METRIC, "none of the %zu %s has pods", o->n, c->resource->resource);
+        provider_fail(c, PROVIDER_NO_METRIC, "none of the %zu %s has pods", o->n,
+                      c->resource->resource);
     else if (all)
         nothing_matches(c);
     else
-        fail(c, PROVIDER_NO_SAMPLE, "%s", o->n ? "it has no pods" : "it selects no pods");
+        provider_fail(c, PROVIDER_NO_SAMPLE, "%s", o->n ? "it has no pods" : "it selects no pods");
 }
 
 static void ask_owners(struct provider_call *c)
 {
     if (!c->p->objects) {
-        fail(c, PROVIDER_LIST_FAILED, "there is no cluster to ask for its pods");
+        provider_fail(c, PROVIDER_LIST_FAILED, "there is no cluster to ask for its pods");
         return;
     }
     bool all = gs_streq(c->rq.name, "*");
@@ -371,7 +277,7 @@ static void ask_owners(struct provider_call *c)
                                       .ns = c->rq.ns,
                                       .name = all ? NULL : c->rq.name,
                                       .selector = all ? c->rq.label_selector : NULL};
-    trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
+    provider_trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
     c->owners_op = owners_find(&rq, on_owners, c);
 }
 
@@ -435,22 +341,22 @@ static void no_rule(struct provider_call *c)
     }
     c->unserved = true;
     if (*others || *gpu)
-        fail(c, PROVIDER_NO_METRIC, "it is served for %s only", *others ? others : gpu);
+        provider_fail(c, PROVIDER_NO_METRIC, "it is served for %s only", *others ? others : gpu);
     else if (bad)
-        fail(c, PROVIDER_NO_METRIC, "no rule serves it, and %zu rules do not get their series",
-             bad);
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no rule serves it, and %zu rules do not get their series", bad);
     else
-        fail(c, PROVIDER_NO_METRIC, "no rule serves it");
+        provider_fail(c, PROVIDER_NO_METRIC, "no rule serves it");
 }
 
 static void start_external(struct provider_call *c)
 {
     if (!take(c, registry_find_external(c->p->o.registry, c->rq.metric))) {
         c->unserved = true;
-        fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
+        provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
         return;
     }
-    trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
+    provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
     ask(c);
 }
 
@@ -459,8 +365,8 @@ static void start(struct provider_call *c)
     const struct mapped *m = mapper_find_text(c->p->o.mapper, c->rq.resource);
     if (!m) {
         c->unserved = true;
-        fail(c, gs_streq(c->rq.name, "*") ? PROVIDER_LIST_FAILED : PROVIDER_NO_METRIC,
-             "the cluster has no resource %s", c->rq.resource);
+        provider_fail(c, gs_streq(c->rq.name, "*") ? PROVIDER_LIST_FAILED : PROVIDER_NO_METRIC,
+                      "the cluster has no resource %s", c->rq.resource);
         return;
     }
     c->resource_copy = copy_mapped(c, m);
@@ -470,7 +376,7 @@ static void start(struct provider_call *c)
         no_rule(c);
         return;
     }
-    trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
+    provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
     if (c->folds) {
         ask_owners(c);
     } else if (gs_streq(c->rq.name, "*")) {
@@ -490,6 +396,7 @@ struct provider *provider_new(const struct provider_options *o)
     struct provider *p = gs_alloc(sizeof(*p));
     p->o = *o;
     p->objects = o->kube ? objects_new(o->kube, o->list_age_ms) : NULL;
+    p->untimed = gs_hmap_new(NULL);
     TAILQ_INIT(&p->calls);
     return p;
 }
@@ -502,6 +409,7 @@ void provider_free(struct provider *p)
     while ((c = TAILQ_FIRST(&p->calls)))
         call_free(c);
     objects_free(p->objects);
+    gs_hmap_free(p->untimed);
     free(p);
 }
 

@@ -9,14 +9,22 @@
 
 struct provider;
 
+// Whether the times of samples are asked for: by themselves the values of a query have its time.
+enum provider_times {
+    PROVIDER_TIMES_AUTO, // in this process; of others, for up to 100 objects
+    PROVIDER_TIMES_ALWAYS,
+    PROVIDER_TIMES_NEVER,
+};
+
 struct provider_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
     struct source *const *others; // as many as the configuration has
     struct mapper *mapper;
     struct registry *registry;
-    struct kube_client *kube;   // NULL: no cluster: requests for * cannot be answered
-    int64_t list_age_ms;        // for how long a list of objects is shared; 0: while it is asked
+    struct kube_client *kube; // NULL: no cluster: requests for * cannot be answered
+    int64_t list_age_ms;      // for how long a list of objects is shared; 0: while it is asked
+    enum provider_times times;
     const struct registry *gpu; // rules of GPU metrics, asked after the configuration's; or NULL
 };
 struct provider *provider_new(const struct provider_options *o);
@@ -44,8 +52,10 @@ struct provider_answer {
     const struct mapped *resource;
     const struct provider_value *values; // in the order of the list
     size_t n;
-    int64_t window_ms;                  // of the answer; 0: not known
-    const struct source_result *result; // external: its samples
+    int64_t window_ms;                   // of the answer; 0: not known
+    const struct source_sample *samples; // external
+    size_t n_samples;
+    bool scalar;       // external: one number, not a vector
     int64_t until_ns;  // gs_mono_ns() up to which it would be the same; 0: not known
     const char *trace; // with `trace`: what was done, line by line
 };

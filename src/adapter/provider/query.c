@@ -170,6 +170,8 @@ static struct gs_error *build(struct parts *p, const struct query_request *q,
     if (q->resource)
         add(p, gs_buf_slice(ret_label), q->n_names > 1 ? "=~" : "=",
             join(&p->arena, q->names, q->n_names));
+    if (q->matchers)
+        gs_buf_add_slice(q->matchers, gs_buf_slice(&p->matchers));
     return expand(p, q, ret_label, ret_query);
 }
 

@@ -21,6 +21,7 @@ struct query_request {
     size_t n_names;
     const char *extra_group_by;           // container label; NULL: none
     const struct kube_selector *selector; // of series; NULL: all
+    struct gs_buf *matchers;              // told here, too; NULL: not wanted
 };
 // label: of the objects; may be NULL for external ones. GS_EINVAL: why it cannot be asked.
 struct gs_error *query_build(const struct query_request *q, struct gs_buf *ret_query,

@@ -24,6 +24,7 @@ struct source_backend_ops {
 
 struct source_backend {
     const struct source_backend_ops *ops;
+    bool near; // in this process
 };
 
 // Takes the backend.

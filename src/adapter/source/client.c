@@ -305,6 +305,11 @@ void source_free(struct source *s)
     free(s);
 }
 
+bool source_is_near(const struct source *s)
+{
+    return s->backend->near;
+}
+
 const char *source_name(const struct source *s)
 {
     return s->backend->ops->name(s->backend);

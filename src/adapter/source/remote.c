@@ -229,8 +229,10 @@ struct source *source_new_client(uv_loop_t *loop, struct http_client *client, co
                                  const struct source_options *o)
 {
     const char *name = o->peer.url ? o->peer.url : "the engine";
-    struct peer *peer = peer_new_client(client, name, prefix);
-    return source_new(loop, backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
+    struct source_backend *b =
+        backend_new_remote(peer_new_client(client, name, prefix), o->post, o->timeout_ms);
+    b->near = true;
+    return source_new(loop, b, o->max_age_ms);
 }
 
 struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,

@@ -98,6 +98,7 @@ static inline struct source *source_pick(struct source *first, struct source *co
     return i ? others[i - 1] : first;
 }
 
+bool source_is_near(const struct source *s);     // in this process
 const char *source_name(const struct source *s); // its URL without secrets, for messages
 
 struct source_stats {

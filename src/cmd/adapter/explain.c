@@ -62,8 +62,8 @@ static void on_answer(void *arg, const struct provider_answer *a)
     printf("%s", a->trace);
     for (size_t i = 0; i < a->n; i++)
         show_value(a->values[i].value, a->values[i].name);
-    for (size_t i = 0; a->result && i < a->result->n; i++)
-        show_value(a->result->samples[i].value, NULL);
+    for (size_t i = 0; i < a->n_samples; i++)
+        show_value(a->samples[i].value, NULL);
     printf("answer  %s%s%s\n", outcomes[a->outcome], *a->cause ? ": " : "", a->cause);
     x->good = a->outcome == PROVIDER_OK;
     x->done = true;

@@ -112,6 +112,15 @@ const struct gs_opt adapter_option_rows[] = {
      .group = "Prometheus",
      .help = "How long the answer to a query is given to others that ask the same. 0: only to "
              "those that ask at the same time."},
+    {.name = "sample-times",
+     .arg = "WHEN",
+     .def = "auto",
+     .type = GS_OPT_STRING,
+     AT(sample_times),
+     .group = "Prometheus",
+     .help = "Whether the timestamp of a value is that of its samples, which finds them once more "
+             "for each query: always, never (it is the query's) or auto: of the engine, and of "
+             "others for up to 100 objects at a time."},
     {.name = "engine-config",
      .arg = "FILE",
      .type = GS_OPT_STRING,

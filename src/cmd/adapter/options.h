@@ -15,6 +15,7 @@ struct adapter_flags {
     bool prometheus_auth_incluster, prometheus_insecure;
     struct gs_opt_list prometheus_headers;
     int64_t relist_ns, max_age_ns, value_age_ns;
+    const char *sample_times;
     // the engine in this process
     const char *engine_config;
     int64_t engine_retention_ns;

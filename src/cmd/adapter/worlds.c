@@ -76,12 +76,28 @@ static void on_round(void *arg)
     retire(r, &old);
 }
 
+static struct gs_error *read_times(const char *text, enum provider_times *ret)
+{
+    static const char *const names[] = {[PROVIDER_TIMES_AUTO] = "auto",
+                                        [PROVIDER_TIMES_ALWAYS] = "always",
+                                        [PROVIDER_TIMES_NEVER] = "never"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (gs_streq(text, names[i])) {
+            *ret = (enum provider_times)i;
+            return NULL;
+        }
+    return gs_error_new(GS_EINVAL, "--sample-times \"%s\": want auto, always or never", text);
+}
+
 struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct world *ret)
 {
     int64_t relist = relist_ms(r, c), age = r->f->max_age_ns / GS_NS_PER_MS;
     if (age && age < relist && c->n_rules)
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
-    struct gs_error *err = others_need_engine(c) ? run_need_engine(r) : NULL;
+    enum provider_times times = PROVIDER_TIMES_AUTO;
+    struct gs_error *err = read_times(r->f->sample_times, &times);
+    if (!err && others_need_engine(c))
+        err = run_need_engine(r);
     if (!err)
         err = others_new(&r->loop, c, r->engine, r->f->value_age_ns / GS_NS_PER_MS, &ret->others);
     if (err)
@@ -102,6 +118,7 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
                                               .mapper = r->mapper,
                                               .registry = ret->registry,
                                               .kube = r->lister.kube,
+                                              .times = times,
                                               .list_age_ms = r->f->value_age_ns / GS_NS_PER_MS,
                                               .gpu = r->gpu};
     ret->provider = provider_new(&provider);

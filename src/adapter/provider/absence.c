@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/absence.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { FRESH_MS = 300000 }; // Prometheus looks so far back
+
+struct absence_op {
+    struct absence_request rq;
+    absence_fn cb;
+    void *arg;
+    struct kube_request *get;
+    struct source_op *query;
+};
+
+static void end(struct absence_op *op, const char *cause)
+{
+    op->cb(op->arg, cause);
+    free(op);
+}
+
+static void tell_last(struct absence_op *op, const struct source_result *r)
+{
+    char when[GS_RFC3339_SIZE], ago[GS_RFC3339_SIZE];
+    GS_AUTO_FREE char *text = NULL;
+    bool none = r->type != SOURCE_VECTOR || r->n == 0;
+    double seconds = none ? 0 : r->samples[0].value;
+    if (none || !(seconds > 0 && seconds < 1e12)) {
+        text = gs_format("there was no series " GS_SLICE_FMT "{" GS_SLICE_FMT "} in the last hour",
+                         GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
+        end(op, text);
+        return;
+    }
+    int64_t t_ms = (int64_t)(seconds * 1000), age_s = (gs_unix_ms() - t_ms) / 1000;
+    gs_format_rfc3339(t_ms, when);
+    gs_format_duration((age_s > 0 ? age_s : 0) * GS_NS_PER_SEC, ago);
+    if (age_s * 1000 < FRESH_MS)
+        text = gs_format("its series " GS_SLICE_FMT " had a sample %s ago (%s), and the rule's "
+                         "query gives nothing of it",
+                         GS_SLICE_ARG(op->rq.series), ago, when);
+    else
+        text = gs_format("its series " GS_SLICE_FMT " exists, but has no sample since %s (%s ago)",
+                         GS_SLICE_ARG(op->rq.series), when, ago);
+    end(op, text);
+}
+
+static void on_last(void *arg, struct source_result *r, struct gs_error *err)
+{
+    struct absence_op *op = arg;
+    op->query = NULL;
+    if (err)
+        end(op, NULL);
+    else
+        tell_last(op, r);
+    gs_error_free(err);
+}
+
+static void ask_last(struct absence_op *op)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_addf(&text, "max(max_over_time(timestamp(" GS_SLICE_FMT "{" GS_SLICE_FMT "})[1h:1m]))",
+                GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
+    op->query = source_query(op->rq.source, text.data, 0, on_last, op);
+}
+
+static void on_object(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct absence_op *op = arg;
+    op->get = NULL;
+    if (status == 404)
+        end(op, err ? gs_error_message(err) : "there is no such object");
+    else if (op->rq.series.len)
+        ask_last(op);
+    else
+        end(op, NULL);
+    gs_error_free(err);
+}
+
+struct absence_op *absence_find(const struct absence_request *rq, absence_fn cb, void *arg)
+{
+    struct absence_op *op = gs_alloc(sizeof(*op));
+    *op = (struct absence_op){.rq = *rq, .cb = cb, .arg = arg};
+    if (rq->kube)
+        op->get = kube_get(rq->kube, rq->object, rq->ns, rq->name, NULL, on_object, op);
+    else
+        ask_last(op);
+    return op;
+}
+
+void absence_cancel(struct absence_op *op)
+{
+    if (!op)
+        return;
+    kube_request_cancel(op->get);
+    source_cancel(op->query);
+    free(op);
+}

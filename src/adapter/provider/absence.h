@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why one object has no sample: there is no such object, nothing is known of its series, or they
+// ended a while ago.
+#pragma once
+
+#include "adapter/source/source.h"
+#include "base/buf.h"
+#include "kube/client.h"
+
+struct absence_request {
+    struct kube_client *kube; // NULL: no cluster
+    struct kube_gvr object;
+    const char *ns, *name; // ns NULL: of the cluster
+    struct source *source;
+    struct gs_slice series, matchers; // "": not known
+};
+
+// cause: borrowed; NULL: nothing was found out.
+typedef void (*absence_fn)(void *arg, const char *cause);
+struct absence_op;
+// The texts must stay until the end. Never calls back from inside.
+struct absence_op *absence_find(const struct absence_request *rq, absence_fn cb, void *arg);
+void absence_cancel(struct absence_op *op); // NULL is fine

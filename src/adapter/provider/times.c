@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/times.h"
+
+#include "base/mem.h"
+
+#define MARK "__gpuscale_time__"
+
+bool times_known(const char *template_text)
+{
+    return strstr(template_text, ".Series") && strstr(template_text, ".LabelMatchers");
+}
+
+// The line break ends a comment at the end of the query.
+void times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slice series,
+               struct gs_slice matchers, struct gs_buf *out)
+{
+    gs_buf_addf(out,
+                "(" GS_SLICE_FMT "\n) or label_replace(min by (" GS_SLICE_FMT
+                ") (timestamp(" GS_SLICE_FMT "{" GS_SLICE_FMT "})), \"" MARK
+                "\", \"1\", \"\", \"\")",
+                GS_SLICE_ARG(gs_buf_slice(query)), GS_SLICE_ARG(label), GS_SLICE_ARG(series),
+                GS_SLICE_ARG(matchers));
+}
+
+bool times_is_mark(const struct source_sample *s)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq_str(s->labels[i].name, MARK))
+            return true;
+    return false;
+}
+
+static struct gs_slice value_of(const struct source_sample *s, struct gs_slice label)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq(s->labels[i].name, label))
+            return s->labels[i].value;
+    return GS_SLICE("");
+}
+
+static int64_t time_of(const struct source_sample *s, int64_t fallback_ms)
+{
+    bool good = s && s->value > 0 && s->value < 1e12; // also not NaN
+    return good ? (int64_t)(s->value * 1000 + 0.5) : fallback_ms;
+}
+
+struct gs_hmap *times_index(const struct source_result *r, struct gs_slice label)
+{
+    struct gs_hmap *map = gs_hmap_new(NULL);
+    for (size_t i = 0; i < r->n; i++)
+        if (times_is_mark(&r->samples[i]))
+            gs_hmap_put(map, value_of(&r->samples[i], label), (void *)(uintptr_t)&r->samples[i]);
+    return map;
+}
+
+int64_t times_look_up(const struct gs_hmap *index, struct gs_slice value, int64_t fallback_ms)
+{
+    return time_of(gs_hmap_get(index, value), fallback_ms);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of the source's answer -> values of objects; and why there are none.
+#include "adapter/provider/provider_private.h"
+#include "adapter/provider/times.h"
+#include "base/mem.h"
+
+#include <math.h>
+
+static struct gs_slice label_of(const struct source_sample *s, struct gs_slice name)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq(s->labels[i].name, name))
+            return s->labels[i].value;
+    return GS_SLICE("");
+}
+
+// Samples by the value of the object's label; the last one of several counts, as in
+// prometheus-adapter.
+static struct gs_hmap *by_object(const struct provider_call *c, const struct source_result *r)
+{
+    struct gs_hmap *map = gs_hmap_new(NULL);
+    for (size_t i = 0; i < r->n; i++)
+        if (!c->timed || !times_is_mark(&r->samples[i]))
+            gs_hmap_put(map, label_of(&r->samples[i], gs_buf_slice(&c->label)),
+                        (void *)(uintptr_t)&r->samples[i]);
+    return map;
+}
+
+// --- why there is none ---
+
+enum { MAX_DIAGNOSES = 16 };
+
+static void on_missing(void *arg, const char *cause)
+{
+    struct provider_call *c = arg;
+    c->absence = NULL;
+    c->p->diagnoses--;
+    if (cause)
+        provider_fail(c, PROVIDER_NO_SAMPLE, "%s", cause);
+    else
+        provider_fail(c, PROVIDER_NO_SAMPLE,
+                      "the query of the rule at %s gives no sample for it now: %s", c->rule->place,
+                      c->query.data);
+}
+
+// Asks why, unless very many ask that.
+static void diagnose(struct provider_call *c)
+{
+    const struct mapped *m = c->resource;
+    const struct absence_request rq = {.kube = c->p->o.kube,
+                                       .object = {m->group, m->version, m->resource},
+                                       .ns = c->rq.ns,
+                                       .name = c->rq.name,
+                                       .source = provider_source(c),
+                                       .series = c->series,
+                                       .matchers = gs_buf_slice(&c->matchers)};
+    c->p->diagnoses++;
+    if (c->p->diagnoses > MAX_DIAGNOSES)
+        on_missing(c, NULL);
+    else
+        c->absence = absence_find(&rq, on_missing, c);
+}
+
+static void no_sample(struct provider_call *c, size_t n, bool unusable)
+{
+    if (unusable)
+        provider_fail(c, PROVIDER_NO_SAMPLE,
+                      "its value is not a number that can be served (NaN or infinite)");
+    else if (n)
+        provider_fail(c, PROVIDER_NO_SAMPLE,
+                      "the query of the rule at %s gives %zu samples, none with %s=\"%s\" (is the "
+                      "label lost by an aggregation?)",
+                      c->rule->place, n, c->label.data, c->rq.name);
+    else
+        diagnose(c);
+}
+
+// --- values ---
+
+// Of an owner's pods one value. False: none of them has one.
+static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
+                     const struct gs_hmap *times, const struct owner *o, struct provider_value *ret)
+{
+    size_t n = 0;
+    *ret = (struct provider_value){.name = o->name};
+    for (size_t i = 0; i < o->n_pods; i++) {
+        const struct source_sample *s = gs_hmap_get_str(map, c->names[o->pods[i]]);
+        if (!s || !isfinite(s->value))
+            continue;
+        int64_t t_ms = times_look_up(times, gs_slice_of(c->names[o->pods[i]]), s->t_ms);
+        ret->value = gpu_fold_values(c->fold, ret->value, s->value, n);
+        ret->t_ms = n && ret->t_ms < t_ms ? ret->t_ms : t_ms;
+        n++;
+    }
+    return n > 0;
+}
+
+static void fold(struct provider_call *c, const struct gs_hmap *map, const struct gs_hmap *times)
+{
+    const struct owners *o = c->owners;
+    struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        n += fold_one(c, map, times, &o->items[i], &values[n]);
+    provider_trace(c, "%zu samples of %zu pods, %zu of %zu %s have a value", gs_hmap_len(map),
+                   c->n_names, n, o->n, c->resource->resource);
+    if (n || gs_streq(c->rq.name, "*"))
+        provider_end(c,
+                     &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
+    else
+        provider_fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now: %s",
+                      c->n_names, c->query.data);
+    free(values);
+}
+
+static void match_names(struct provider_call *c, const struct gs_hmap *map,
+                        const struct gs_hmap *times)
+{
+    struct provider_value *values = gs_alloc_array(c->n_names + 1, sizeof(*values));
+    size_t n = 0;
+    bool unusable = false;
+    for (size_t i = 0; i < c->n_names; i++) {
+        const struct source_sample *s = gs_hmap_get_str(map, c->names[i]);
+        if (!s)
+            continue;
+        if (!isfinite(s->value)) {
+            unusable = true;
+            continue;
+        }
+        values[n++] = (struct provider_value){
+            c->names[i], s->value, times_look_up(times, gs_slice_of(c->names[i]), s->t_ms)};
+    }
+    provider_trace(c, "%zu samples, %zu of %zu objects have a value", gs_hmap_len(map), n,
+                   c->n_names);
+    if (n || gs_streq(c->rq.name, "*"))
+        provider_end(c,
+                     &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
+    else
+        no_sample(c, gs_hmap_len(map), unusable);
+    free(values);
+}
+
+static void take_external(struct provider_call *c, const struct source_result *r,
+                          const struct gs_hmap *times)
+{
+    struct source_sample *samples = gs_alloc_array(r->n + 1, sizeof(*samples));
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (c->timed && times_is_mark(&r->samples[i]))
+            continue;
+        samples[n] = r->samples[i];
+        samples[n].t_ms = times_look_up(times, GS_SLICE(""), samples[n].t_ms);
+        n++;
+    }
+    provider_end(c, &(struct provider_answer){.outcome = PROVIDER_OK,
+                                              .samples = samples,
+                                              .n_samples = n,
+                                              .scalar = r->type == SOURCE_SCALAR});
+    free(samples);
+}
+
+void provider_take_result(struct provider_call *c, const struct source_result *r)
+{
+    static const struct source_result none;
+    // The call may be gone when its end was told.
+    bool external = c->rq.external, folds = c->folds;
+    struct gs_hmap *times = times_index(c->timed ? r : &none, gs_buf_slice(&c->label));
+    struct gs_hmap *map = external ? NULL : by_object(c, r);
+    if (external)
+        take_external(c, r, times);
+    else if (folds)
+        fold(c, map, times);
+    else
+        match_names(c, map, times);
+    gs_hmap_free(map);
+    gs_hmap_free(times);
+}

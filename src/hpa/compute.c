@@ -75,7 +75,9 @@ static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
         err = hpa_replicas_utilization(p, i, res, calc);
     if (err)
         return gs_error_wrap(err, "failed to get %s %s", m->name,
-                             m->has_average_value ? "usage" : "utilization");
+                             m->has_average_value && hpa_since(p->cfg->release, HPA_SINCE_USAGE)
+                                 ? "usage"
+                                 : "utilization");
     return NULL;
 }
 
@@ -204,13 +206,16 @@ static struct gs_error *compute_one(const struct hpa_pass *p, size_t i,
 }
 
 // The layers that surround the text of the event in the overall error.
-static struct gs_error *wrap_overall(const struct hpa_metric_spec *m, struct gs_error *err)
+static struct gs_error *wrap_overall(const struct hpa_metric_spec *m, int release,
+                                     struct gs_error *err)
 {
+    bool all = hpa_since(release, HPA_SINCE_VALUE_LAYER);
     switch (m->type) {
     case HPA_METRIC_RESOURCE:
-        return gs_error_wrap(err, "failed to get %s resource metric value", m->name);
+        return all ? gs_error_wrap(err, "failed to get %s resource metric value", m->name) : err;
     case HPA_METRIC_CONTAINER_RESOURCE:
-        return gs_error_wrap(err, "failed to get %s container metric value", m->container);
+        return all ? gs_error_wrap(err, "failed to get %s container metric value", m->container)
+                   : err;
     case HPA_METRIC_PODS:
         return gs_error_wrap(err, "failed to get pods metric value");
     case HPA_METRIC_OBJECT:
@@ -222,7 +227,7 @@ static struct gs_error *wrap_overall(const struct hpa_metric_spec *m, struct gs_
             err = gs_error_wrap(err, "failed to get %s external metric", m->name);
         else if (m->has_value)
             err = gs_error_wrap(err, "failed to get external metric %s", m->name);
-        return gs_error_wrap(err, "failed to get %s external metric value", m->name);
+        return all ? gs_error_wrap(err, "failed to get %s external metric value", m->name) : err;
     case HPA_METRIC_UNKNOWN:
         break;
     }
@@ -241,7 +246,7 @@ static void note_failure(struct hpa_pass *p, size_t i, struct gs_error *err, str
     if (!first->reason) {
         first->reason = failure_reason(m->type);
         first->condition_message = gs_format(UNABLE, gs_error_message(err));
-        err = wrap_overall(m, err);
+        err = wrap_overall(m, p->cfg->release, err);
         first->overall = gs_strdup(gs_error_message(err));
     }
     gs_error_free(err);

@@ -96,6 +96,8 @@ static int32_t stabilize(struct hpa_pass *p, int32_t proposal)
     if (stable > highest)
         stable = highest;
     bool going_up = proposal >= p->out->current;
+    if (!hpa_since(p->cfg->release, HPA_SINCE_BOTH_WINDOWS))
+        stable = going_up ? lowest : highest;
     set_stable(p, stable != proposal, going_up);
     if (stable != proposal && going_up)
         explain_window(p, stable, "lowest", up_ms);

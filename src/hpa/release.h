@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kube-controller-manager decides or says differently from one release to the next: the minor
-// version of Kubernetes 1.x that did so first. Read from the tags v1.22 to v1.36; 1.37 and later
-// from the development branch of mid-2026.
+// version of Kubernetes 1.x that did so first. Read from the sources of 1.20 to 1.36 and compared
+// with some of their controllers (tests/hpa/oracle); 1.37 and later from the development branch of
+// mid-2026.
 #pragma once
 
 #include "hpa/hpa.h"
 
 enum hpa_change {
     HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric holds a scale-down, others go on
+    HPA_SINCE_BOTH_WINDOWS = 21,   // the windows of both directions, not of the proposal's only
+    HPA_SINCE_NO_TURN = 21,        // assumed values may not turn the count by their number
+    HPA_SINCE_VALUE_LAYER = 25,    // "failed to get cpu resource metric value" around an error
+    HPA_SINCE_USAGE = 26,          // "failed to get cpu usage" of average values
     HPA_SINCE_FILL_TO_TARGET = 26, // missing pods use max(100 %, target) of their request
     HPA_SINCE_LONG_REQUEST_ERROR = 26,
     HPA_SINCE_BOTH_EVENTS = 26,       // rate limits count changes of both directions
     HPA_SINCE_AMBIGUOUS = 26,         // pods of two autoscalers are an error
     HPA_SINCE_TARGETED_PODS = 27,     // text of the error when no sample remains
     HPA_SINCE_CONTAINER_NAMED = 27,   // "cpu container resource utilization"
+    HPA_SINCE_EXACT_RATIO = 28,       // of average values: missing pods change nothing at 1
     HPA_SINCE_RESTARTABLE_INIT = 29,  // sidecars' requests count
+    HPA_SINCE_FRESH_METRICS = 29,     // metrics of a pass that failed are shown, not older ones
     HPA_SINCE_INCLUSIVE = 33,         // tolerance tested as a range
     HPA_SINCE_CONTAINER_MISSING = 33, // a container without a sample makes the pod missing
     HPA_SINCE_POD_LEVEL = 34,         // pod-level requests

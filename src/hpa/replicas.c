@@ -72,7 +72,8 @@ static void settle_filled(const struct hpa_pass *p, const struct hpa_groups *g, 
         return;
     calc->multiplier = hpa_groups_live(g);
     int32_t n = hpa_ceil32(filled * (double)calc->multiplier);
-    if ((filled < 1.0 && n > current) || (filled > 1.0 && n < current))
+    bool turned = (filled < 1.0 && n > current) || (filled > 1.0 && n < current);
+    if (turned && hpa_since(p->cfg->release, HPA_SINCE_NO_TURN))
         return;
     calc->step = HPA_STEP_FILLED;
     res->proposal = n;
@@ -110,7 +111,8 @@ struct gs_error *hpa_replicas_plain(const struct hpa_pass *p, size_t metric,
     res->has_average_value = true;
     res->ratio = (double)res->average_value / (double)target;
     if (!settle_plainly(p, &g, res, calc)) {
-        for (size_t i = 0; res->ratio != 1.0 && i < g.n_missing; i++)
+        bool assume = res->ratio != 1.0 || !hpa_since(p->cfg->release, HPA_SINCE_EXACT_RATIO);
+        for (size_t i = 0; assume && i < g.n_missing; i++)
             hpa_groups_add(&g, g.missing[i]->name, res->ratio < 1.0 ? target : 0, -1);
         if (res->ratio > 1.0)
             add_unready(&g, metric);

@@ -148,8 +148,10 @@ json_t *hpa_status_build(const struct hpa_spec *spec, const struct hpa_decision 
     if (generation > 0 && hpa_since(d->release, HPA_SINCE_GENERATION))
         gs_json_set_int(status, "observedGeneration", generation);
     if (d->outcome != HPA_OUTCOME_NO_SCALE) {
+        bool failed = d->outcome == HPA_OUTCOME_NO_COUNT || d->write == HPA_WRITE_FAILED;
         apply_counts(status, d);
-        json_object_set_new(status, "currentMetrics", current_metrics(spec, d));
+        if (!failed || hpa_since(d->release, HPA_SINCE_FRESH_METRICS))
+            json_object_set_new(status, "currentMetrics", current_metrics(spec, d));
     }
     apply_conditions(status, d);
     return status;

@@ -73,7 +73,7 @@ static void settle_filled(const struct hpa_pass *p, const struct hpa_groups *g, 
     calc->multiplier = hpa_groups_live(g);
     int32_t n = hpa_ceil32(filled * (double)calc->multiplier);
     bool turned = (filled < 1.0 && n > current) || (filled > 1.0 && n < current);
-    if (turned && hpa_since(p->cfg->release, HPA_SINCE_NO_TURN))
+    if (turned && (res->has_utilization || hpa_since(p->cfg->release, HPA_SINCE_NO_TURN)))
         return;
     calc->step = HPA_STEP_FILLED;
     res->proposal = n;

@@ -330,6 +330,16 @@ func makeSpec(r *rand.Rand) drawn {
 		d.sources = append(d.sources, s)
 		metrics = append(metrics, s.spec)
 	}
+	// Up to 1.22 it works on autoscaling/v1, where the CPU's utilization comes last.
+	for i := range d.sources {
+		text, _ := json.Marshal(d.sources[i].spec)
+		if release <= 22 && d.sources[i].key == "cpu" && strings.Contains(string(text), "Utilization") {
+			last := len(d.sources) - 1
+			d.sources[i], d.sources[last] = d.sources[last], d.sources[i]
+			metrics[i], metrics[last] = metrics[last], metrics[i]
+			break
+		}
+	}
 	min := pick(r, 1, 1, 2, 3)
 	if outside && d.gate && r.Intn(2) == 0 {
 		min = 0
@@ -438,10 +448,10 @@ func shownMetrics(c *cluster) interface{} {
 		if v.AverageUtilization != nil {
 			e["utilization"] = *v.AverageUtilization
 		}
-		if v.AverageValue != nil {
+		if v.AverageValue != nil && (release > 22 || c.statusReplicas > 0) { // converted, the smallest is 0
 			e["average"] = milli(v.AverageValue.MilliValue())
 		}
-		if v.Value != nil {
+		if v.Value != nil && (release > 22 || v.AverageValue == nil) { // converted, it is never nil
 			e["value"] = milli(v.Value.MilliValue())
 		}
 		shown = append(shown, e)

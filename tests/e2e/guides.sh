@@ -10,8 +10,13 @@ if [ -z "${GPUSCALE_E2E_INSIDE:-}" ]; then
         echo "e2e: skipped: the guides: no namespaces of one's own may be made here (unshare -nmpf)"
         exit 3
     fi
+    # unshare ignores SIGTERM; when it is gone the kernel ends all of its pid namespace.
     # shellcheck disable=SC2086
-    exec unshare ${as_root:-} -nmpf --kill-child --mount-proc --propagation private "$0" "$@"
+    unshare ${as_root:-} -nmpf --kill-child --mount-proc --propagation private "$0" "$@" &
+    trap 'kill -9 $! 2>/dev/null' EXIT
+    trap 'exit 130' INT TERM
+    wait $! || exit $?
+    exit 0
 fi
 . "$(dirname "$0")/cluster.sh"
 . "$source/tests/e2e/nodes.sh"
@@ -20,6 +25,15 @@ ok() { passed=$((passed + 1)); say "ok: $*"; }
 guides=$source/../shared/walkthroughs
 [ -d "$guides" ] || guides=/work/shared/walkthroughs
 deploy=$source/deploy
+api=/apis/custom.metrics.k8s.io/v1beta1
+load() { echo "$2" >"$dir/load/$1"; } # APP PERCENT, of all its pods together
+has_replicas() { [ "$(kubectl get deployment "$1" -o jsonpath='{.spec.replicas}')" = "$2" ]; }
+# METRIC-PATH VALUE: of its one item.
+reads() { [ "$(kubectl get --raw "$api/$1" | jq -r '.items | if length == 1 then .[0].value else empty end')" = "$2" ]; }
+adapter_config() { # FILE
+    kubectl -n monitoring create configmap gpuscale-adapter --from-file=config.yaml="$1" --dry-run=client -o yaml |
+        kubectl -n monitoring apply -f - >/dev/null
+}
 
 start_network
 start_control_plane
@@ -27,4 +41,21 @@ start_proxy
 start_kubelet gpu-0 1 8xTesla-T4
 start_kubelet gpu-1 2 8xTesla-T4
 ok "control plane, two kubelets with 8 simulated GPUs each"
-[ -z "${HOLD:-}" ] || { echo "export KUBECONFIG=$KUBECONFIG dir=$dir"; while :; do sleep 1; done; }
+
+# What a GPU operator and the Prometheus operator bring.
+kubectl label nodes --all accelerator=nvidia-gpu >/dev/null
+kubectl apply -f "$source/tests/e2e/monitoring-crds.yaml" -f - >/dev/null <<EOF
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: nvidia}
+handler: nvidia
+EOF
+. "$source/tests/e2e/production.sh"
+if [ -n "${HOLD:-}" ]; then
+    echo "export KUBECONFIG=$KUBECONFIG dir=$dir"
+    while :; do sleep 1; done
+fi
+for part in ${PARTS:-guide-ack guide-eks guide-k8s-gpu-hpa permissions}; do
+    . "$source/tests/e2e/$part.sh"
+done
+echo "$passed passed, 0 failed"

@@ -143,7 +143,9 @@ func (r *runtime) start(p *process, sandboxID string) (*exec.Cmd, error) {
 	if image == "" {
 		image = p.config.Image.Image
 	}
-	if !strings.Contains(image, "gpuscale") {
+	// The guides' exporter is ours; its image asks for all GPUs of a runtime that is the default one.
+	exporter := strings.Contains(image, "/dcgm-exporter:")
+	if !exporter && !strings.Contains(image, "gpuscale") {
 		if visible == "" {
 			return nil, nil
 		}
@@ -158,7 +160,7 @@ func (r *runtime) start(p *process, sandboxID string) (*exec.Cmd, error) {
 		command.Env = append(env, "GPUSCALE_SIM="+r.options.sim, "CUDA_VISIBLE_DEVICES="+visible)
 		return command, nil
 	}
-	if p.handler == "nvidia" && visible != "" { // NVIDIA's container runtime brings the driver's library
+	if exporter || (p.handler == "nvidia" && visible != "") { // NVIDIA's container runtime brings the driver's library
 		env = append(env, "GPUSCALE_SIM="+r.options.sim, "GPUSCALE_NVML_LIBRARY=/usr/local/bin/libgpuscale-nvmlsim.so")
 	}
 	space, err := r.space(sandboxID)
@@ -168,6 +170,9 @@ func (r *runtime) start(p *process, sandboxID string) (*exec.Cmd, error) {
 	argv := append(append([]string{}, p.config.Command...), p.config.Args...)
 	if len(p.config.Command) == 0 { // the image's entrypoint
 		argv = append([]string{"/usr/local/bin/gpuscale"}, p.config.Args...)
+	}
+	if exporter {
+		argv = append([]string{"/usr/local/bin/gpuscale", "exporter"}, p.config.Args...)
 	}
 	c := containerSpec{Root: "/run/roots/" + space, Image: r.options.image, Hosts: r.options.hosts, Env: env, Argv: argv}
 	security := p.config.GetLinux().GetSecurityContext()

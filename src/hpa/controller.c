@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "hpa/run.h"
 #include "kube/object.h"
+#include "kube/watch_errors.h"
 
 // A difference between wall clock and elapsed time that means that the clock was set.
 #define CLOCK_STEP_MS 1000
@@ -20,6 +21,7 @@ struct hpa_controller {
     struct hpa_run_env env;
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
+    struct kube_watch_errors *hpa_errors, *pod_errors;
     struct gs_hmap *items; // "ns/name" to struct item
     hpa_observer observer;
     void *observer_arg;
@@ -233,6 +235,8 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
     kube_cache_start(c->hpas);
+    c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
+    c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -241,6 +245,8 @@ void hpa_controller_free(struct hpa_controller *c)
         return;
     if (c->started)
         kube_cache_remove_handlers(c->env.pods, c);
+    kube_watch_errors_free(c->hpa_errors);
+    kube_watch_errors_free(c->pod_errors);
     kube_cache_free(c->hpas);
     gs_hmap_free(c->items);
     hpa_metrics_source_free(c->env.metrics);

@@ -14,6 +14,7 @@ struct kube_election {
     struct kube_client *client;
     struct kube_election_config cfg;
     char *ns, *name, *identity, *holder;
+    char *told; // the last failure that the log has
     uv_timer_t timer;
     struct kube_request *request;
     json_t *seen;         // the spec that was seen last
@@ -62,6 +63,15 @@ static void see(struct kube_election *e, const json_t *lease)
     e->holder = holder && *holder ? gs_strdup(holder) : NULL;
 }
 
+// Once for each reason, until it works again.
+static void tell(struct kube_election *e, const char *failure)
+{
+    if (failure && !gs_streq(e->told, failure))
+        gs_warn("election", "lease %s/%s: %s", e->ns, e->name, failure);
+    free(e->told);
+    e->told = gs_strdup(failure);
+}
+
 // --- writing ---
 
 static void written(void *arg, int status, json_t *body, struct gs_error *err)
@@ -69,12 +79,13 @@ static void written(void *arg, int status, json_t *body, struct gs_error *err)
     struct kube_election *e = arg;
     e->request = NULL;
     if (!err) {
+        tell(e, NULL);
         see(e, body);
         lead(e);
     } else if (status == 409) {
         lose(e, "another took the lease"); // or only touched it: the next try tells
     } else {
-        gs_warn("election", "lease %s/%s: %s", e->ns, e->name, gs_error_message(err));
+        tell(e, gs_error_message(err));
     }
     gs_error_free(err);
 }
@@ -129,7 +140,7 @@ static void read_lease(void *arg, int status, json_t *body, struct gs_error *err
     if (status == 404) {
         create(e);
     } else if (err) {
-        gs_warn("election", "lease %s/%s: %s", e->ns, e->name, gs_error_message(err));
+        tell(e, gs_error_message(err));
     } else {
         see(e, body);
         if (may_take(e))
@@ -185,6 +196,7 @@ static void closed(uv_handle_t *h)
     free(e->name);
     free(e->identity);
     free(e->holder);
+    free(e->told);
     json_decref(e->seen);
     free(e);
 }

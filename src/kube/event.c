@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "kube/event_limit.h"
 #include "kube/object.h"
@@ -30,6 +31,7 @@ struct kube_recorder {
     struct gs_hmap *entries;
     struct entry *newest, *oldest;
     int64_t last_name_ns; // names are unique
+    char *told;           // the last failure that the log has
 };
 
 struct kube_recorder *kube_recorder_new(struct kube_client *c, const char *component,
@@ -89,6 +91,7 @@ void kube_recorder_free(struct kube_recorder *r)
     kube_event_limit_free(r->limit);
     free(r->component);
     free(r->host);
+    free(r->told);
     free(r);
 }
 
@@ -96,10 +99,21 @@ void kube_recorder_free(struct kube_recorder *r)
 
 static void entry_send(struct entry *e);
 
+// Once for each reason.
+static void tell(struct kube_recorder *r, const char *failure)
+{
+    if (!gs_streq(r->told, failure))
+        gs_warn("events", "events cannot be written: %s", failure);
+    free(r->told);
+    r->told = gs_strdup(failure);
+}
+
 static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct entry *e = arg;
     bool failed = err != NULL;
+    if (failed && status != 404)
+        tell(e->recorder, gs_error_message(err));
     gs_error_free(err);
     e->request = NULL;
     if (failed && e->created && status == 404) { // expired or deleted meanwhile: begin again

@@ -9,7 +9,7 @@ for c in etcd openssl kubectl curl jq; do
     command -v $c >/dev/null || { echo "e2e: skipped: $c is not installed (make e2e installs it)"; exit 3; }
 done
 bin=$("$source/tests/e2e/build.sh") || { echo "e2e: skipped: no control plane"; exit 3; }
-dir=$(mktemp -d /tmp/gpuscale-e2e-XXXXXX)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-e2e-XXXXXX")
 pids=
 cleanup() {
     status=$?
@@ -94,7 +94,7 @@ start_control_plane() {
     start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
         --bind-address $api_address --advertise-address $api_address --endpoint-reconciler-type=$reconciler \
         --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
-        --authorization-mode=Node,RBAC --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
+        --authorization-mode=Node,RBAC --allow-privileged=true --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
         --service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.0.0.0/24 \
         --requestheader-client-ca-file "$dir/front-proxy-ca.crt" --requestheader-allowed-names front-proxy-client \
         --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \

@@ -1,7 +1,7 @@
 # The eks guide: its exporter's manifests with our exporter in the image, its ServiceMonitor,
 # PrometheusRule, Helm values as rules, Object metric of a Service; to be sourced after production.sh.
 
-kubectl -n monitoring delete daemonset gpuscale-exporter >/dev/null # as if it had never been
+kubectl -n monitoring delete daemonset gpuscale-exporter --ignore-not-found >/dev/null # as if it had never been
 kubectl apply -f "$guides/eks/dcgm-exporter.yaml" -f "$guides/eks/prometheus-alert-rule.yaml" >/dev/null || fail "the guide's exporter is refused"
 load vision-api 40
 adapter_config "$guides/eks/prometheus-adapter-values.yaml"

@@ -1,20 +1,52 @@
-# Each right of the ClusterRoles in deploy/ taken away, to be sourced after production.sh: a copy of the
-# program with all rights but one says what it lacks, goes on with the rest, and has it all when the
-# right is back. The copies run at the same time, beside the real ones.
+# Each right that deploy/ gives taken away, to be sourced after production.sh: a copy of the program with
+# all rights but one says what it lacks, goes on with the rest, and has it all when the right is back.
+# The copies run at the same time, beside the real ones. docs/kubernetes.md has the table.
 
-# COMPONENT SUFFIX RESOURCE: applies the copy.
-without() {
-    kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg resource "$3" '
+# COMPONENT SUFFIX [GROUP/RESOURCE]: the manifest's objects as a copy that lacks a right; without the
+# third argument with all rights.
+copy() {
+    kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg right "${3:-}" '
         select(.kind | IN("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment")) |
         select(.metadata.name | startswith($base)) |
         def renamed: if startswith($base) then $name + .[($base | length):] else . end;
         .metadata.name |= renamed |
-        if .kind == "ClusterRole" then .rules |= [.[] | .resources -= [$resource] | select(.resources != [])]
-        elif .kind == "Role" then .rules[].resourceNames |= (if . then map(renamed) else empty end)
-        elif .roleRef then .roleRef.name |= renamed | .subjects[].name |= renamed
+        if .kind == "ClusterRole" or .kind == "Role" then
+            .rules |= [.[] | .apiGroups[] as $g | .resources[] as $r | select("\($g)/\($r)" != $right) |
+                {apiGroups: [$g], resources: [$r], verbs} + if .resourceNames then {resourceNames: (.resourceNames | map(renamed))} else {} end]
+        elif .roleRef then .roleRef.name |= renamed | .subjects[].name |= renamed |
+            if .roleRef.name == $right then .subjects = [] else . end
         elif .kind == "Deployment" then
             .spec.replicas = 1 | .spec.template.spec.serviceAccountName |= renamed |
             .spec.selector.matchLabels["app.kubernetes.io/name"] |= renamed | .spec.template.metadata.labels["app.kubernetes.io/name"] |= renamed |
-            if $base == "gpuscale-hpa" then .spec.template.spec.containers[0].args += ["--leader-elect-resource-name=" + $name] else . end
+            if $base == "gpuscale-hpa" then .spec.template.spec.containers[0].args += ["--leader-elect-resource-name=" + $name, "--namespace=" + $name] else . end
         else . end'
 }
+rights() { # COMPONENT: lines of SUFFIX RIGHT, of its roles
+    kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" | jq -r --arg name "gpuscale-$1" '
+        select((.kind == "ClusterRole" or .kind == "Role") and .metadata.name == $name) | .rules[] | .apiGroups[] as $g | .resources[] | "\($g)/\(.)"' |
+        sort -u | while read -r right; do
+        echo "$(echo "$right" | sed 's|\*|all|; s|^/||; s|[./]|-|g') $right"
+    done
+}
+log_of() { cat "$dir"/containers/monitoring_gpuscale-"$1-$2"-*.log 2>/dev/null; } # COMPONENT SUFFIX
+logged() { log_of "$1" "$2" | grep -q "$3"; }
+address_of() { kubectl -n monitoring get pods -l "app.kubernetes.io/name=gpuscale-$1-$2" -o jsonpath='{.items[0].status.podIP}'; }
+ready() { kubectl -n monitoring wait --for=condition=Ready pod -l "app.kubernetes.io/name=gpuscale-$1-$2" --timeout=1s; }
+# COMPONENT: all its copies, with all their rights again.
+give_back() {
+    rights "$1" | while read -r suffix right; do copy "$1" "no-$suffix"; done | kubectl apply -f - >/dev/null
+}
+take_away() {
+    rights "$1" | while read -r suffix right; do copy "$1" "no-$suffix" "$right"; done | kubectl apply -f - >/dev/null
+}
+none_restarted() { # COMPONENT; the adapter without the front proxy's CA may be
+    n=$(kubectl -n monitoring get pods -o json | jq --arg name "gpuscale-$1-no-" '[.items[] | select(.metadata.name | startswith($name) and (contains("-no-reader-") | not)) | .status.containerStatuses[].restartCount] | add')
+    [ "$n" = 0 ] || fail "copies of $1 without a right were restarted: $n"
+}
+remove() {
+    kubectl -n monitoring get deployments -o name | grep "gpuscale-$1-no-" | xargs kubectl -n monitoring delete --wait=false >/dev/null
+}
+
+. "$source/tests/e2e/permissions-engine.sh"
+. "$source/tests/e2e/permissions-adapter.sh"
+. "$source/tests/e2e/permissions-hpa.sh"

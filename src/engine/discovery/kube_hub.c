@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "kube/kubeconfig.h"
+#include "kube/watch_errors.h"
 
 #define MAX_PEM ((size_t)1 << 20)
 
@@ -11,6 +12,7 @@ struct hub_cache {
     char *key;
     unsigned refs;
     struct kube_cache *cache;
+    struct kube_watch_errors *errors;
     struct hub_cluster *cluster;
     struct hub_cache *next;
 };
@@ -184,6 +186,9 @@ struct hub_cache *hub_cache_open(struct hub_cluster *c, struct kube_gvr r, const
     k->refs = 1;
     k->cluster = c;
     k->cache = kube_cache_new(c->hub->loop, c->kube, r, ns, query);
+    GS_AUTO_FREE char *what =
+        gs_format("%s%s%s", r.resource, ns ? " of namespace " : "", ns ? ns : "");
+    k->errors = kube_watch_errors_new(c->hub->loop, k->cache, "discovery", what);
     k->next = c->caches;
     c->caches = k;
     kube_cache_start(k->cache);
@@ -198,6 +203,7 @@ void hub_cache_close(struct hub_cache *k)
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
+    kube_watch_errors_free(k->errors);
     kube_cache_free(k->cache);
     free(k->key);
     free(k);

@@ -4,10 +4,10 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/discovery/watch_errors.h"
 #include "engine/monitors/jobs.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+#include "kube/watch_errors.h"
 
 #define GROUP "monitoring.coreos.com"
 
@@ -18,7 +18,7 @@ struct asset {
     enum monitor_asset kind;
     char *ns, *name;
     struct kube_cache *cache;
-    struct sd_watch_errors *errors;
+    struct kube_watch_errors *errors;
     unsigned users;
     struct asset *next;
 };
@@ -39,7 +39,7 @@ struct watched { // one of the two resources
     struct monitors *owner;
     enum monitor_kind kind;
     struct kube_cache *cache;
-    struct sd_watch_errors *errors;
+    struct kube_watch_errors *errors;
 };
 
 struct monitors {
@@ -114,7 +114,7 @@ static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, con
     kube_cache_start(a->cache);
     GS_AUTO_FREE char *what =
         gs_format("%s %s/%s", kind == MONITOR_SECRET ? "Secret" : "ConfigMap", ns, name);
-    a->errors = sd_watch_errors_new(o->loop, a->cache, "monitors", what);
+    a->errors = kube_watch_errors_new(o->loop, a->cache, "monitors", what);
     a->next = o->assets;
     o->assets = a;
     return a;
@@ -122,7 +122,7 @@ static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, con
 
 static void asset_free(struct asset *a)
 {
-    sd_watch_errors_free(a->errors);
+    kube_watch_errors_free(a->errors);
     kube_cache_free(a->cache);
     free(a->ns);
     free(a->name);
@@ -269,9 +269,9 @@ static void watch(struct monitors *o, enum monitor_kind kind, const char *resour
     const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = w};
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
-    w->errors = sd_watch_errors_new(o->loop, w->cache, "monitors",
-                                    kind == MONITOR_SERVICE ? "ServiceMonitor objects"
-                                                            : "PodMonitor objects");
+    w->errors = kube_watch_errors_new(o->loop, w->cache, "monitors",
+                                      kind == MONITOR_SERVICE ? "ServiceMonitor objects"
+                                                              : "PodMonitor objects");
 }
 
 struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
@@ -321,7 +321,7 @@ void monitors_free(struct monitors *o)
     if (!o)
         return;
     for (size_t i = 0; i < MONITOR_KINDS; i++) {
-        sd_watch_errors_free(o->watched[i].errors);
+        kube_watch_errors_free(o->watched[i].errors);
         kube_cache_free(o->watched[i].cache);
     }
     gs_hmap_free(o->by_name);

@@ -3,16 +3,16 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/discovery/watch_errors.h"
 #include "engine/rules/parse.h"
 #include "kube/cache.h"
+#include "kube/watch_errors.h"
 
 #define PROMETHEUS_RULES ((struct kube_gvr){"monitoring.coreos.com", "v1", "prometheusrules"})
 
 struct rules_objects {
     struct rules_manager *manager;
     struct kube_cache *cache;
-    struct sd_watch_errors *errors;
+    struct kube_watch_errors *errors;
 };
 
 static char *object_name(const json_t *obj)
@@ -71,7 +71,7 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
     struct kube_cache_handlers handlers = {.on_change = on_change, .arg = o};
     kube_cache_add_handlers(o->cache, &handlers);
     kube_cache_start(o->cache);
-    o->errors = sd_watch_errors_new(loop, o->cache, "rules", "PrometheusRule objects");
+    o->errors = kube_watch_errors_new(loop, o->cache, "rules", "PrometheusRule objects");
     return o;
 }
 
@@ -79,7 +79,7 @@ void rules_objects_free(struct rules_objects *o)
 {
     if (!o)
         return;
-    sd_watch_errors_free(o->errors);
+    kube_watch_errors_free(o->errors);
     kube_cache_free(o->cache);
     free(o);
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/state/families.h"
 #include "kube/cache.h"
+#include "kube/watch_errors.h"
 #include "metrics/write.h"
 
 static const struct {
@@ -25,6 +26,7 @@ static const struct {
 
 struct kube_state {
     struct kube_cache *caches[STATE_N_RESOURCES]; // NULL: not watched
+    struct kube_watch_errors *errors[STATE_N_RESOURCES];
     struct state_allow allow[STATE_N_RESOURCES];
     uint64_t version, written;
     struct gs_buf text;
@@ -112,6 +114,7 @@ static struct gs_error *watch(struct kube_state *s, uv_loop_t *loop, struct kube
             continue;
         s->caches[i] = kube_cache_new(loop, client, resources[i].gvr, NULL, NULL);
         kube_cache_add_handlers(s->caches[i], &handlers);
+        s->errors[i] = kube_watch_errors_new(loop, s->caches[i], "kube-state", resources[i].name);
         kube_cache_start(s->caches[i]);
     }
     return NULL;
@@ -141,6 +144,7 @@ void kube_state_free(struct kube_state *s)
     if (!s)
         return;
     for (size_t i = 0; i < STATE_N_RESOURCES; i++) {
+        kube_watch_errors_free(s->errors[i]);
         if (s->caches[i])
             kube_cache_free(s->caches[i]);
         for (size_t k = 0; k < s->allow[i].n; k++)

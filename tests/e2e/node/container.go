@@ -33,6 +33,9 @@ type containerSpec struct {
 func bind(root string, m containerMount) error {
 	to := filepath.Join(root, m.To)
 	info, err := os.Stat(m.From)
+	if os.IsNotExist(err) { // a hostPath of no type: runtimes make an empty folder
+		return os.MkdirAll(to, 0o755)
+	}
 	if err != nil {
 		return err
 	}

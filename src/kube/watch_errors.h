@@ -6,8 +6,8 @@
 
 #include "kube/cache.h"
 
-struct sd_watch_errors;
+struct kube_watch_errors;
 // component: of the log. what: "ServiceMonitor objects". The cache is borrowed and must outlive it.
-struct sd_watch_errors *sd_watch_errors_new(uv_loop_t *loop, const struct kube_cache *cache,
-                                            const char *component, const char *what);
-void sd_watch_errors_free(struct sd_watch_errors *w);
+struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct kube_cache *cache,
+                                                const char *component, const char *what);
+void kube_watch_errors_free(struct kube_watch_errors *w);

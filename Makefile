@@ -42,7 +42,7 @@ test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitiz
 
 e2e: build ## Test against a real Kubernetes control plane (built once, from Go modules, in about 12 minutes)
 	@tools/install-deps e2e
-	@tests/e2e/run.sh
+	@tests/e2e/all.sh
 
 layers: ## Check that no room includes a room that it may not
 	@tools/check-layers

@@ -6,6 +6,8 @@ if [ -z "${GPUSCALE_E2E_INSIDE:-}" ]; then
     export GPUSCALE_E2E_INSIDE=1
     [ "$(id -u)" = 0 ] || as_root="--map-root-user --map-auto"
     # shellcheck disable=SC2086
+    command -v ip >/dev/null || { echo "e2e: skipped: the guides: no ip command (iproute2)"; exit 3; }
+    [ -d "$(dirname "$0")/../../../shared/walkthroughs" ] || [ -d /work/shared/walkthroughs ] || { echo "e2e: skipped: the guides' files are not beside the project"; exit 3; }
     if ! unshare ${as_root:-} -nmpf --mount-proc true 2>/dev/null; then
         echo "e2e: skipped: the guides: no namespaces of one's own may be made here (unshare -nmpf)"
         exit 3

@@ -42,19 +42,19 @@ util=DCGM_FI_DEV_GPU_UTIL
 in_default=$api/namespaces/default
 gpu_listed() { from services "$api" | jq -e --arg n "services/$util" '[.resources[].name] | index($n)'; }
 wait_for 90 "the copies list GPU metrics" gpu_listed
-denied pods "$in_default/pods/*/$util" 'list resource \\"pods\\"'
-denied pods "$in_default/deployments.apps/bert-intent-detection/$util" 'list resource \\"pods\\"'
-denied pods /apis/metrics.k8s.io/v1beta1/namespaces/default/pods 'list resource \\"pods\\"'
-denied nodes "$api/nodes/*/$util" 'list resource \\"nodes\\"'
-denied nodes /apis/metrics.k8s.io/v1beta1/nodes 'list resource \\"nodes\\"'
-denied namespaces "$api/namespaces/*/metrics/$util" 'list resource \\"namespaces\\"'
-denied services "$in_default/services/bert-intent-detection-svc/$util" 'get resource \\"services\\"'
-denied apps-deployments "$in_default/deployments.apps/bert-intent-detection/$util" 'get resource \\"deployments\\"'
-denied apps-deployments "$in_default/deployments.apps/*/kube_deployment_spec_replicas" 'list resource \\"deployments\\"'
-denied apps-replicasets "$in_default/replicasets.apps/$set_of/$util" 'get resource \\"replicasets\\"'
-denied apps-statefulsets "$in_default/statefulsets.apps/any/$util" 'get resource \\"statefulsets\\"'
-denied apps-daemonsets "$in_default/daemonsets.apps/any/$util" 'get resource \\"daemonsets\\"'
-denied batch-jobs "$in_default/jobs.batch/any/$util" 'get resource \\"jobs\\"'
+denied pods "$in_default/pods/*/$util" 'list resource "pods"'
+denied pods "$in_default/deployments.apps/bert-intent-detection/$util" 'list resource "pods"'
+denied pods /apis/metrics.k8s.io/v1beta1/namespaces/default/pods 'list resource "pods"'
+denied nodes "$api/nodes/*/$util" 'list resource "nodes"'
+denied nodes /apis/metrics.k8s.io/v1beta1/nodes 'list resource "nodes"'
+denied namespaces "$api/namespaces/*/metrics/$util" 'list resource "namespaces"'
+denied services "$in_default/services/bert-intent-detection-svc/$util" 'get resource "services"'
+denied apps-deployments "$in_default/deployments.apps/bert-intent-detection/$util" 'get resource "deployments"'
+denied apps-deployments "$in_default/deployments.apps/*/kube_deployment_spec_replicas" 'list resource "deployments"'
+denied apps-replicasets "$in_default/replicasets.apps/$set_of/$util" 'get resource "replicasets"'
+denied apps-statefulsets "$in_default/statefulsets.apps/any/$util" 'get resource "statefulsets"'
+denied apps-daemonsets "$in_default/daemonsets.apps/any/$util" 'get resource "daemonsets"'
+denied batch-jobs "$in_default/jobs.batch/any/$util" 'get resource "jobs"'
 # Who asks cannot be found out, or whether he may: nobody is let in by mistake.
 token=$(kubectl create token default)
 code=$(curl -sk -o "$dir/denied" -w '%{http_code}' -H "Authorization: Bearer $token" "https://$(address_of adapter no-delegator):6443$in_default/pods/*/$util")

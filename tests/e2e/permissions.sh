@@ -1,6 +1,6 @@
 # Each right that deploy/ gives taken away, to be sourced after production.sh: a copy of the program with
 # all rights but one says what it lacks, goes on with the rest, and has it all when the right is back.
-# The copies run at the same time, beside the real ones. docs/kubernetes.md has the table.
+# The copies run at the same time, beside the real ones. docs/cluster.md has the tables.
 
 # COMPONENT SUFFIX [GROUP/RESOURCE]: the manifest's objects as a copy that lacks a right; without the
 # third argument with all rights.
@@ -40,13 +40,11 @@ take_away() {
     rights "$1" | while read -r suffix right; do copy "$1" "no-$suffix" "$right"; done | kubectl apply -f - >/dev/null
 }
 none_restarted() { # COMPONENT; the adapter without the front proxy's CA may be
-    n=$(kubectl -n monitoring get pods -o json | jq --arg name "gpuscale-$1-no-" '[.items[] | select(.metadata.name | startswith($name) and (contains("-no-reader-") | not)) | .status.containerStatuses[].restartCount] | add')
-    [ "$n" = 0 ] || fail "copies of $1 without a right were restarted: $n"
+    restarts=$(kubectl -n monitoring get pods -o json | jq --arg name "gpuscale-$1-no-" '[.items[] | select(.metadata.name | startswith($name) and (contains("-no-reader-") | not)) | .status.containerStatuses[].restartCount] | add')
+    [ "$restarts" = 0 ] || fail "copies of $1 without a right were restarted: $restarts"
 }
 remove() {
     kubectl -n monitoring get deployments -o name | grep "gpuscale-$1-no-" | xargs kubectl -n monitoring delete --wait=false >/dev/null
 }
 
-. "$source/tests/e2e/permissions-engine.sh"
-. "$source/tests/e2e/permissions-adapter.sh"
-. "$source/tests/e2e/permissions-hpa.sh"
+for component in ${COMPONENTS:-engine adapter hpa}; do . "$source/tests/e2e/permissions-$component.sh"; done

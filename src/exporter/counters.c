@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "exporter/health.h"
 
 enum { MAX_ROWS = 1024, COLUMNS = 3 };
 
@@ -183,11 +184,22 @@ bool counters_builtin(const char *path, struct counters *ret)
     return true;
 }
 
+bool counters_have(const struct counters *c, enum counter_kind kind)
+{
+    for (size_t i = 0; i < c->len; i++)
+        if (c->rows[i].kind == kind)
+            return true;
+    return false;
+}
+
 void counters_wanted(const struct counters *c, bool *ret)
 {
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
-    for (size_t i = 0; i < c->len; i++)
+    for (size_t i = 0; i < c->len; i++) {
         ret[c->rows[i].field] = true;
+        if (c->rows[i].kind == COUNTER_EXP_HEALTH)
+            health_wanted(ret);
+    }
     // What the families per process and container are made of.
     ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
 }
@@ -283,6 +295,8 @@ static bool add_computed(struct counters *c, char *const *cells)
     } rows[] = {
         {"DCGM_EXP_XID_ERRORS_COUNT", COUNTER_EXP_XIDS, GPU_F_XID_ERRORS, 9001},
         {"DCGM_EXP_CLOCK_EVENTS_COUNT", COUNTER_EXP_CLOCK_EVENTS, GPU_F_CLOCKS_EVENT_REASONS, 9002},
+        {"DCGM_EXP_GPU_HEALTH_STATUS", COUNTER_EXP_HEALTH, GPU_F_XID_ERRORS, 9003},
+        {"DCGM_EXP_P2P_STATUS", COUNTER_EXP_P2P, GPU_F_NVLINK_P2P, 9004},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         if (!gs_streq(cells[0], rows[i].name))
@@ -306,9 +320,10 @@ static struct gs_error *take_record(struct counters *c, char *const *cells, unsi
 {
     if (add_computed(c, cells))
         return NULL;
-    if (gs_streq(cells[0], "DCGM_EXP_GPU_HEALTH_STATUS") ||
-        gs_streq(cells[0], "DCGM_EXP_P2P_STATUS")) {
-        warn(c, gs_format("line %u: %s is computed by DCGM and left out", number, cells[0]));
+    // Of releases behind 4.8.3.
+    if (gs_streq(cells[0], "DCGM_EXP_XID_ERRORS_TOTAL") ||
+        gs_streq(cells[0], "DCGM_EXP_CLOCK_EVENTS_TOTAL")) {
+        warn(c, gs_format("line %u: %s is not computed here and left out", number, cells[0]));
         return NULL;
     }
     if (!known_type(cells[1]))

@@ -12,6 +12,8 @@ enum counter_kind {
     COUNTER_LABEL, // no family: a label, named like the field, of all others
     COUNTER_EXP_XIDS,
     COUNTER_EXP_CLOCK_EVENTS,
+    COUNTER_EXP_HEALTH,
+    COUNTER_EXP_P2P,
 };
 
 struct counter {
@@ -37,5 +39,6 @@ struct gs_error *counters_parse(struct gs_slice text, struct counters *ret);
 bool counters_builtin(const char *path, struct counters *ret);
 void counters_default(struct counters *ret);
 void counters_finish(struct counters *c);
+bool counters_have(const struct counters *c, enum counter_kind kind);
 // Sets ret[field] for what has to be read; GPU_F_COUNT of them.
 void counters_wanted(const struct counters *c, bool *ret);

@@ -30,6 +30,7 @@ struct exporter {
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
     struct renderer *renderer;
+    struct health *health; // NULL: no family asks for it
     uint64_t map_version;
     struct gs_buf body; // of /metrics; the first gpu_len bytes are of sample and map
     size_t gpu_len;
@@ -99,7 +100,8 @@ static void write_page(struct exporter *e)
                                     .map = attribution_map(e->attribution),
                                     .map_version = e->map_version,
                                     .map_asked_ns = attribution_asked_ns(e->attribution),
-                                    .replicas = attribution_replicas(e->attribution)};
+                                    .replicas = attribution_replicas(e->attribution),
+                                    .health = e->health};
     gs_buf_clear(&e->body);
     if (e->sample)
         renderer_page(e->renderer, &in, &e->body);
@@ -258,6 +260,8 @@ static void take_sample(struct exporter *e, struct sample *s)
     e->problem = NULL;
     sample_free(e->sample);
     e->sample = s;
+    if (e->health)
+        health_take(e->health, s->gpus, s->mono_ns);
     tell_hung(e, count_hung(e));
     e->opened = true;
     e->simulated = s->gpus->simulated;
@@ -394,6 +398,19 @@ static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
     return http_server_start(loop, &cfg, exporter_handle, e, &e->server);
 }
 
+// What has been seen so far stays when it is still asked for.
+static void set_health(struct exporter *e)
+{
+    const struct counters *c = e->cfg.names.counters;
+    bool wanted = c && counters_have(c, COUNTER_EXP_HEALTH);
+    if (wanted && !e->health)
+        e->health = health_new();
+    if (!wanted) {
+        health_free(e->health);
+        e->health = NULL;
+    }
+}
+
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret)
 {
@@ -401,6 +418,7 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->cfg = *cfg;
     if (!e->cfg.stuck_after_ns)
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
+    set_health(e);
     e->renderer = renderer_new(&e->cfg.names);
     e->watch = gs_alloc(sizeof(*e->watch));
     uv_timer_init(loop, e->watch);
@@ -426,6 +444,7 @@ void exporter_set_counters(struct exporter *e, const struct counters *counters)
     e->cfg.names.counters = counters;
     renderer_free(e->renderer);
     e->renderer = renderer_new(&e->cfg.names);
+    set_health(e);
     e->dirty = true;
     counters_wanted(counters, wanted);
     sampler_want(e->sampler, wanted);
@@ -452,6 +471,7 @@ bool exporter_stop(struct exporter *e)
     bool ended = sampler_stop(e->sampler);
     sample_free(e->sample);
     renderer_free(e->renderer);
+    health_free(e->health);
     gs_buf_finish(&e->body);
     free(e->problem);
     free(e);

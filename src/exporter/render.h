@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "exporter/attribution.h"
 #include "exporter/counters.h"
+#include "exporter/health.h"
 #include "exporter/missing.h"
 #include "exporter/sampler.h"
 
@@ -43,6 +44,7 @@ struct render_input {
     uint64_t map_version;                   // another number for each other map
     int64_t map_asked_ns;                   // gs_mono_ns; processes seen later it need not know
     const struct device_replicas *replicas; // NULL: not known
+    const struct health *health;            // NULL: nobody asks for it
 };
 
 // Writes pages. What does not change from page to page, the labels of all lines, is kept: a page is

@@ -173,20 +173,67 @@ static void write_clock_counts(const struct renderer *r, const struct entity *e,
     }
 }
 
+static void write_health(const struct renderer *r, const struct entity *e, const struct counter *c,
+                         struct gs_buf *out)
+{
+    const struct health_result *results = health_of(r->in.health, e->device->uuid);
+    for (enum health_watch w = 0; results && w < HEALTH_WATCHES; w++) {
+        const char *const labels[][2] = {{"health_error_code", results[w].code},
+                                         {"health_watch", health_watch_name(w)}};
+        write_window(r, c, e, labels, 2, (uint64_t)results[w].level, out);
+    }
+}
+
+static void write_p2p(const struct renderer *r, const struct entity *e, const struct counter *c,
+                      struct gs_buf *out)
+{
+    static const char *const names[] = {
+        "OK",
+        "ChipsetNotSupported",
+        "GPUNotSupported",
+        "TopologyNotSupported",
+        "DisabledByRegKey",
+        "NotSupported",
+        "Unknown",
+    };
+    for (uint32_t i = 0; i < GPU_MAX_DEVICES; i++) {
+        char peer[16];
+        uint8_t status = e->device->p2p[i];
+        if (status >= GS_ARRAY_LEN(names))
+            continue;
+        snprintf(peer, sizeof(peer), "%u", i);
+        const char *const labels[][2] = {{"link_status", names[status]}, {"peer_gpu", peer}};
+        write_window(r, c, e, labels, 2, status, out);
+    }
+}
+
+// Both are of whole GPUs only. A lost GPU has a state of health, too: it is bad.
+static bool has_computed(const struct renderer *r, const struct entity *e, const struct counter *c)
+{
+    if (c->kind == COUNTER_EXP_HEALTH)
+        return !e->instance && health_of(r->in.health, e->device->uuid);
+    return e->device->fields[c->field].validity == GPU_VALID &&
+           !(c->kind == COUNTER_EXP_P2P && e->instance);
+}
+
 void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out)
 {
     const struct counter *c = &r->counters->rows[row];
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
         const struct entity *e = &r->entities.items[i];
-        if (e->device->fields[c->field].validity != GPU_VALID)
+        if (!has_computed(r, e, c))
             continue;
         if (!header)
             write_header(r, row, out);
         header = true;
         if (c->kind == COUNTER_EXP_XIDS)
             write_xid_counts(r, e, c, out);
-        else
+        else if (c->kind == COUNTER_EXP_CLOCK_EVENTS)
             write_clock_counts(r, e, c, out);
+        else if (c->kind == COUNTER_EXP_HEALTH)
+            write_health(r, e, c, out);
+        else
+            write_p2p(r, e, c, out);
     }
 }

@@ -54,8 +54,8 @@ nvml_ret backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
     int64_t now = gs_mono_ns();
     b->calls[call]++;
     b->call_ns[call] += now - b->started_ns;
-    // The event wait speaks for all devices together.
-    if (ret == NVML_GPU_IS_LOST && call != NVML_CALL_event_set_wait)
+    // The event wait speaks for all devices together, and a pair may have lost the other one.
+    if (ret == NVML_GPU_IS_LOST && call != NVML_CALL_event_set_wait && call != NVML_CALL_p2p_status)
         b->device_lost = true;
     if (!is_failure(call, ret))
         return ret;
@@ -366,9 +366,16 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
         struct gpu_worker *w = b->workers[i];
         posted[i] = posted[i] && worker_idle(w) && assign(b, w);
     }
+    nvml_device handles[GPU_MAX_DEVICES] = {0};
     for (uint32_t i = 0; i < count; i++)
-        if (posted[i])
-            worker_post(b->workers[i], JOB_READ);
+        if (posted[i] && b->workers[i]->ret == NVML_OK)
+            handles[i] = b->workers[i]->known->handle;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!posted[i])
+            continue;
+        memcpy(b->workers[i]->peers, handles, sizeof(handles));
+        worker_post(b->workers[i], JOB_READ);
+    }
     workers_wait(b, deadline);
     if (b->events && b->event_worker && worker_idle(b->event_worker)) {
         worker_post(b->event_worker, JOB_TAKE_EVENTS);

@@ -65,6 +65,11 @@ struct known_device {
         uint16_t bits;
     } clocks[CLOCK_RING];
     size_t n_clocks, next_clock;
+    // Changes with the topology only: read again once a minute, or for other peers.
+    int64_t p2p_ns; // 0: not yet
+    nvml_device p2p_peers[GPU_MAX_DEVICES];
+    uint8_t p2p[GPU_MAX_DEVICES];
+    struct gpu_value p2p_value;
     // The coordinator's.
     bool xid_registered;
     enum gpu_validity xid_validity;
@@ -95,9 +100,10 @@ struct gpu_worker {
     int64_t busy_since_ns;
 
     struct gpu_reader reader;
-    struct known_device *known; // NULL: no device was found
-    nvml_ret ret;               // of the job
-    nvml_device handle;         // of JOB_IDENTIFY
+    struct known_device *known;         // NULL: no device was found
+    nvml_ret ret;                       // of the job
+    nvml_device handle;                 // of JOB_IDENTIFY
+    nvml_device peers[GPU_MAX_DEVICES]; // by index, for JOB_READ; NULL: none there
     char uuid[NVML_TEXT_UUID];
     struct gpu_device *device; // of JOB_READ
     struct taken_event taken[64];
@@ -152,6 +158,9 @@ void backend_read_processes(struct gpu_reader *r, struct known_device *k, struct
 void backend_read_instances(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 // Performance counters of d and of its MIG devices, over the time since the last pass.
 void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+// NVLink peer to peer with the other GPUs.
+void backend_read_p2p(struct gpu_reader *r, struct known_device *k, const nvml_device *peers,
+                      struct gpu_device *d);
 void backend_free_gpm(const struct nvml *nvml, struct known_device *k);
 
 struct memory_values {

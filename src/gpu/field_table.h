@@ -28,6 +28,8 @@
       "nvmlDeviceGetInforomVersion", "OEM inforom version.") \
     X(PCI_BUSID, "DCGM_FI_DEV_PCI_BUSID", 57, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
       "nvmlDeviceGetPciInfo", "PCI address of the GPU.") \
+    X(NVLINK_P2P, "DCGM_FI_DEV_NVLINK_P2P_STATUS", 64, GPU_INTEGER, GPU_G_P2P, "gauge", "bitmask", \
+      "nvmlDeviceGetP2PStatus", "GPUs that are reached by NVLink peer to peer, a bit for each index.") \
     X(COMPUTE_MODE, "DCGM_FI_DEV_COMPUTE_MODE", 65, GPU_INTEGER, GPU_G_MODES, "gauge", "enum", \
       "nvmlDeviceGetComputeMode", "Compute mode (0 default, 2 prohibited, 3 exclusive process).") \
     X(PERSISTENCE_MODE, "DCGM_FI_DEV_PERSISTENCE_MODE", 66, GPU_INTEGER, GPU_G_MODES, "gauge", "0 or 1", \

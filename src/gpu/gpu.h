@@ -42,6 +42,7 @@ enum gpu_group {
     GPU_G_MEMORY,
     GPU_G_REMAP,
     GPU_G_NVLINK,
+    GPU_G_P2P,
     GPU_G_LICENSE,
     GPU_G_GPM,
     GPU_G_COUNT
@@ -101,6 +102,18 @@ struct gpu_instance {
     struct gpu_value prof[GPU_PROF_COUNT]; // from GPU_F_PROF_FIRST on
 };
 
+// Whether two GPUs reach each other by NVLink peer to peer: nvmlGpuP2PStatus_t.
+enum gpu_p2p {
+    GPU_P2P_OK,
+    GPU_P2P_CHIPSET_NOT_SUPPORTED,
+    GPU_P2P_GPU_NOT_SUPPORTED,
+    GPU_P2P_TOPOLOGY_NOT_SUPPORTED,
+    GPU_P2P_DISABLED,
+    GPU_P2P_NOT_SUPPORTED,
+    GPU_P2P_UNKNOWN,
+    GPU_P2P_NONE = 255, // not asked: the GPU itself, or none at this index
+};
+
 // What the texts of a device are about.
 enum gpu_text {
     GPU_T_BRAND,
@@ -139,6 +152,7 @@ struct gpu_device {
     size_t n_xids;
     uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; valid with
                                              // CLOCKS_EVENT_REASONS
+    uint8_t p2p[GPU_MAX_DEVICES];            // enum gpu_p2p by index; valid with NVLINK_P2P
     bool processes_valid;                    // false: the driver gives no process list here
     enum gpu_validity process_util;          // whether it tells who of them was how active
     struct gpu_process *processes;

@@ -186,6 +186,27 @@ NVML_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned lin
     return c.rc;
 }
 
+// All GPUs with NVLinks are on one fabric. index 2: by NVLink; the others: over PCIe.
+NVML_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, int index,
+                                             int *status)
+{
+    enum { STATUS_OK, STATUS_NOT_SUPPORTED = 5, INDEX_NVLINK = 2, N_INDICES = 5 };
+    bool peer_links = false;
+    {
+        NVML_CALL peer = call_device(__func__, other, CALL_ANY, true);
+        if (peer.rc)
+            return peer.rc;
+        peer_links = peer.gpu->model.nvlinks > 0;
+    }
+    NVML_CALL c =
+        call_device(__func__, device, CALL_ANY, status && index >= 0 && index < N_INDICES);
+    if (!c.rc)
+        *status = index != INDEX_NVLINK || (peer_links && c.gpu->model.nvlinks)
+                      ? STATUS_OK
+                      : STATUS_NOT_SUPPORTED;
+    return c.rc;
+}
+
 NVML_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link,
                                                  unsigned *version)
 {

@@ -96,6 +96,7 @@
                                   unsigned *uncorrectable, unsigned *pending, unsigned *failed))   \
     X(nvmlDeviceGetRowRemapperHistogram,                                                           \
       (nvmlDevice_t device, nvmlRowRemapperHistogramValues_t * values))                            \
+    X(nvmlDeviceGetP2PStatus, (nvmlDevice_t device, nvmlDevice_t other, int index, int *status))   \
     X(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned link, int *active))                 \
     X(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned link, unsigned *version))         \
     X(nvmlDeviceGetNvLinkErrorCounter,                                                             \

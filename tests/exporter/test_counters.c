@@ -75,7 +75,7 @@ static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
 {
     GS_CLEANUP(counters_finish) struct counters c = {0};
     const char *text = "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT, gauge, a\n"
-                       "DCGM_EXP_GPU_HEALTH_STATUS, gauge, b\n"
+                       "DCGM_EXP_XID_ERRORS_TOTAL, counter, b\n"
                        "DCGM_FI_DEV_SERIAL, gauge, c\n"
                        "DCGM_FI_DEV_GPU_TEMP, gauge, d\n"
                        "DCGM_FI_DEV_GPU_TEMP, counter, e\n";
@@ -83,6 +83,24 @@ static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
     assert_int_equal(c.len, 1);
     assert_string_equal(c.rows[0].help, "d");
     assert_int_equal(c.n_warnings, 4);
+}
+
+// They bring the fields that they are made of.
+static void health_and_peers(void **state)
+{
+    GS_CLEANUP(counters_finish) struct counters c = {0};
+    bool wanted[GPU_F_COUNT];
+    assert_ok(counters_parse(gs_slice_of("DCGM_EXP_P2P_STATUS, anything, b\n"), &c));
+    assert_false(counters_have(&c, COUNTER_EXP_HEALTH));
+    counters_wanted(&c, wanted);
+    assert_true(wanted[GPU_F_NVLINK_P2P]);
+    assert_false(wanted[GPU_F_THERMAL_VIOLATION]);
+    counters_finish(&c);
+    assert_ok(counters_parse(gs_slice_of("DCGM_EXP_GPU_HEALTH_STATUS, gauge, b\n"), &c));
+    assert_true(counters_have(&c, COUNTER_EXP_HEALTH));
+    counters_wanted(&c, wanted);
+    assert_true(wanted[GPU_F_THERMAL_VIOLATION] && wanted[GPU_F_ECC_DBE_VOL]);
+    assert_int_equal(c.rows[0].id, 9003);
 }
 
 static void built_in_files(void **state)
@@ -120,6 +138,7 @@ int main(void)
         cmocka_unit_test(rows_comments_quotes_and_order),
         cmocka_unit_test(wrong_files),
         cmocka_unit_test(what_nvml_does_not_give_is_left_out_with_a_word),
+        cmocka_unit_test(health_and_peers),
         cmocka_unit_test(built_in_files),
         cmocka_unit_test(newer_names),
     };

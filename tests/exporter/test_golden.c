@@ -3,6 +3,7 @@
 // to write them anew; then read the difference.
 #include "unit.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/json.h"
@@ -191,12 +192,18 @@ static void run(const struct golden *g)
     sample->owners = gs_alloc_array(sample->gpus->n_devices, sizeof(*sample->owners));
     struct device_map *map = NULL;
     make_map(g, sample->gpus, &map);
+    struct health *health = health_new();
+    health_take(health, sample->gpus, gs_mono_ns());
     struct render_names names = g->names;
     names.hostname_label = "hostname";
     names.hostname = names.node_name = "n1";
     names.counters = &counters;
     GS_AUTO_BUF struct gs_buf page = {0};
-    render_gpus(&names, sample, map, NULL, &page);
+    struct renderer *renderer = renderer_new(&names);
+    const struct render_input in = {.sample = sample, .map = map, .health = health};
+    renderer_page(renderer, &in, &page);
+    renderer_free(renderer);
+    health_free(health);
     hide_uuids(sample->gpus, &page);
     mask_values(&page);
     compare(g, &page);
@@ -223,6 +230,9 @@ static void all_modes(void **state)
                                "DCGM_FI_DEV_PCIE_LINK_GEN, gauge, PCIe.\n"
                                "DCGM_FI_DEV_POWER_VIOLATION, counter, Throttled.\n"
                                "DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs.\n";
+    static const char pairs[] = "DCGM_FI_DEV_NVLINK_P2P_STATUS, gauge, Who.\n"
+                                "DCGM_EXP_GPU_HEALTH_STATUS, gauge, Health.\n"
+                                "DCGM_EXP_P2P_STATUS, gauge, Links.\n";
     static const struct golden rows[] = {
         {"plain",
          "1xTesla-T4,1xH100-80GB-HBM3",
@@ -248,6 +258,7 @@ static void all_modes(void **state)
          {.xid_window_ms = 300000},
          "nvidia.com/gpu",
          {NULL}},
+        {"peer-to-peer", "2xH100-80GB-HBM3,1xTesla-T4", pairs, {0}, "nvidia.com/gpu", {"$"}},
         {"mig", "1xH100-80GB-HBM3", "default-counters.csv", {0}, "nvidia.com/mig-1g.10gb", {"$"}},
         {"mig-old-id", "1xA100-SXM4-80GB", few, {0}, "nvidia.com/gpu", {"MIG-%/7/0"}},
         {"mig-gpus-only", "1xA100-SXM4-80GB", few, {.devices = "g"}, "nvidia.com/gpu", {"$"}},

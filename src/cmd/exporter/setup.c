@@ -167,10 +167,16 @@ struct gs_error *exporter_list_fields(const char *library)
            "SUPPORTED HERE");
     for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
         print_field(f, snapshot);
-    printf("9001 %-45s %-8s %-22s %-52s\n9002 %-45s %-8s %-22s %-52s\n",
-           "DCGM_EXP_XID_ERRORS_COUNT", "gauge", "1", "events of DCGM_FI_DEV_XID_ERRORS",
-           "DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "samples",
-           "samples of DCGM_FI_DEV_CLOCKS_EVENT_REASONS");
+    static const char *const computed[][4] = {
+        {"DCGM_EXP_XID_ERRORS_COUNT", "gauge", "1", "events of DCGM_FI_DEV_XID_ERRORS"},
+        {"DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "samples",
+         "samples of DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
+        {"DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0, 10 or 20", "errors, violations and XIDs"},
+        {"DCGM_EXP_P2P_STATUS", "gauge", "enum", "nvmlDeviceGetP2PStatus"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(computed); i++)
+        printf("%zu %-45s %-8s %-22s %-52s\n", 9001 + i, computed[i][0], computed[i][1],
+               computed[i][2], computed[i][3]);
     for (size_t i = 0; gpu_dcgm_only_field(i); i++)
         printf("-    DCGM_FI_%-37s not read: only DCGM has it, or it is of no GPU\n",
                gpu_dcgm_only_field(i));

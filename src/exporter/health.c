@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/health.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <string.h>
+
+// Counters are compared with what they were a minute ago, by marks a twelfth of it apart.
+#define WINDOW_NS (60 * GS_NS_PER_SEC)
+#define STEP_NS   (5 * GS_NS_PER_SEC)
+enum { MARKS = 13 };
+
+enum {
+    RETIRED_PAGES_LIMIT = 63,
+    RETIRED_DBE_LIMIT = 15,
+    REMAPPED_ROWS_LIMIT = 512,
+    NVLINK_CRC_PER_S = 100,
+};
+
+static const char fine[] = "DCGM_FR_OK";
+
+// Counters whose movement is a finding.
+static const enum gpu_field counters[] = {
+    GPU_F_PCIE_REPLAY,     GPU_F_THERMAL_VIOLATION, GPU_F_POWER_VIOLATION, GPU_F_NVLINK_CRC_FLIT,
+    GPU_F_NVLINK_CRC_DATA, GPU_F_NVLINK_REPLAY,     GPU_F_NVLINK_RECOVERY,
+};
+enum { REPLAY, THERMAL, POWER, CRC_FLIT, CRC_DATA, LINK_REPLAY, LINK_RECOVERY, N_COUNTERS };
+_Static_assert(GS_ARRAY_LEN(counters) == N_COUNTERS, "counters");
+
+// States, and what judges the counters.
+static const enum gpu_field states[] = {
+    GPU_F_PCIE_GEN,          GPU_F_PCIE_WIDTH,
+    GPU_F_ECC_DBE_VOL,       GPU_F_RETIRED_SBE,
+    GPU_F_RETIRED_DBE,       GPU_F_RETIRED_PENDING,
+    GPU_F_POWER_USAGE,       GPU_F_XID_ERRORS,
+    GPU_F_ROW_REMAP_FAILURE, GPU_F_UNCORRECTABLE_REMAPPED,
+};
+
+static const struct {
+    uint32_t xid;
+    enum health_watch watch;
+    int level;
+    const char *code; // NULL: DCGM_FR_XID_ERROR
+} xids[] = {
+    {48, HEALTH_ALL, HEALTH_FAIL, NULL},
+    {74, HEALTH_ALL, HEALTH_FAIL, NULL},
+    {79, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS"},
+    {94, HEALTH_ALL, HEALTH_WARN, "DCGM_FR_CONTAINED_ERROR"},
+    {95, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_UNCONTAINED_ERROR"},
+    {119, HEALTH_ALL, HEALTH_FAIL, NULL},
+    {120, HEALTH_ALL, HEALTH_FAIL, NULL},
+    {140, HEALTH_ALL, HEALTH_FAIL, NULL},
+    {31, HEALTH_MEM, HEALTH_WARN, NULL},
+    {32, HEALTH_MEM, HEALTH_WARN, NULL},
+    {43, HEALTH_MEM, HEALTH_WARN, NULL},
+    {63, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS"},
+    {64, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE"},
+    {38, HEALTH_PCIE, HEALTH_WARN, NULL},
+    {39, HEALTH_PCIE, HEALTH_WARN, NULL},
+    {42, HEALTH_PCIE, HEALTH_WARN, NULL},
+    {60, HEALTH_THERMAL, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL"},
+    {61, HEALTH_THERMAL, HEALTH_WARN, NULL},
+    {62, HEALTH_THERMAL, HEALTH_WARN, NULL},
+    {54, HEALTH_POWER, HEALTH_WARN, NULL},
+    {56, HEALTH_POWER, HEALTH_WARN, NULL},
+    {57, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER"},
+    {58, HEALTH_POWER, HEALTH_WARN, NULL},
+    {78, HEALTH_POWER, HEALTH_WARN, NULL},
+    {67, HEALTH_NVLINK, HEALTH_WARN, NULL},
+    {73, HEALTH_NVLINK, HEALTH_WARN, NULL},
+    {121, HEALTH_NVLINK, HEALTH_WARN, NULL},
+    {137, HEALTH_NVLINK, HEALTH_WARN, NULL},
+};
+_Static_assert(GS_ARRAY_LEN(xids) <= 32, "bits of seen");
+
+struct mark {
+    int64_t ns;
+    bool valid[N_COUNTERS];
+    int64_t values[N_COUNTERS];
+};
+
+struct gpu_health {
+    char uuid[96];
+    bool here, known; // in the last snapshot; something can be said
+    uint32_t seen;    // rows of xids
+    struct mark marks[MARKS];
+    size_t n_marks, next_mark;
+    struct health_result results[HEALTH_WATCHES];
+};
+
+struct health {
+    struct gpu_health *gpus;
+    size_t n;
+};
+
+struct health *health_new(void)
+{
+    return gs_alloc(sizeof(struct health));
+}
+
+void health_free(struct health *h)
+{
+    if (h)
+        free(h->gpus);
+    free(h);
+}
+
+void health_wanted(bool *ret)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(counters); i++)
+        ret[counters[i]] = true;
+    for (size_t i = 0; i < GS_ARRAY_LEN(states); i++)
+        ret[states[i]] = true;
+}
+
+const char *health_watch_name(enum health_watch w)
+{
+    static const char *const names[HEALTH_WATCHES] = {
+        "PCIE", "NVLINK", "PMU", "MCU", "MEM", "SM", "INFOROM", "THERMAL", "POWER", "DRIVER", "ALL",
+    };
+    return names[w];
+}
+
+// --- findings ---
+
+static void find(struct gpu_health *g, enum health_watch w, int level, const char *code)
+{
+    if (level > g->results[w].level)
+        g->results[w] = (struct health_result){level, code};
+}
+
+static bool is_at_least(const struct gpu_device *d, enum gpu_field f, int64_t limit)
+{
+    return d->fields[f].validity == GPU_VALID && d->fields[f].i >= limit;
+}
+
+static int64_t or_zero(const struct gpu_device *d, enum gpu_field f)
+{
+    return d->fields[f].validity == GPU_VALID ? d->fields[f].i : 0;
+}
+
+static void judge_memory(struct gpu_health *g, const struct gpu_device *d)
+{
+    if (is_at_least(d, GPU_F_ECC_DBE_VOL, 1))
+        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED");
+    if (is_at_least(d, GPU_F_ROW_REMAP_FAILURE, 1))
+        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE");
+    if (or_zero(d, GPU_F_RETIRED_SBE) + or_zero(d, GPU_F_RETIRED_DBE) >= RETIRED_PAGES_LIMIT)
+        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_LIMIT");
+    if (is_at_least(d, GPU_F_RETIRED_DBE, RETIRED_DBE_LIMIT + 1))
+        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
+    if (is_at_least(d, GPU_F_RETIRED_PENDING, 1))
+        find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
+    if (is_at_least(d, GPU_F_UNCORRECTABLE_REMAPPED, REMAPPED_ROWS_LIMIT))
+        find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
+}
+
+static void judge_power(struct gpu_health *g, const struct gpu_device *d)
+{
+    enum gpu_validity v = d->fields[GPU_F_POWER_USAGE].validity;
+    if (v == GPU_FAILED || v == GPU_NO_PERMISSION)
+        find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
+}
+
+static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(xids); i++) {
+        bool last = is_at_least(d, GPU_F_XID_ERRORS, 1) &&
+                    d->fields[GPU_F_XID_ERRORS].i == (int64_t)xids[i].xid;
+        for (size_t k = 0; k < d->n_xids && !last; k++)
+            last = d->xids[k].xid == xids[i].xid;
+        if (last)
+            g->seen |= 1U << i;
+        if (g->seen & 1U << i)
+            find(g, xids[i].watch, xids[i].level,
+                 xids[i].code ? xids[i].code : "DCGM_FR_XID_ERROR");
+    }
+}
+
+// --- the last minute ---
+
+static struct mark mark_of(const struct gpu_device *d, int64_t now)
+{
+    struct mark m = {.ns = now};
+    for (size_t i = 0; i < N_COUNTERS; i++) {
+        m.valid[i] = d->fields[counters[i]].validity == GPU_VALID;
+        m.values[i] = d->fields[counters[i]].i;
+    }
+    return m;
+}
+
+static void remember(struct gpu_health *g, const struct mark *m)
+{
+    size_t newest = (g->next_mark + MARKS - 1) % MARKS;
+    if (g->n_marks && m->ns - g->marks[newest].ns < STEP_NS)
+        return;
+    g->marks[g->next_mark] = *m;
+    g->next_mark = (g->next_mark + 1) % MARKS;
+    g->n_marks += g->n_marks < MARKS;
+}
+
+// How far a counter has moved within the window; 0 too when it started anew with the driver.
+static int64_t moved(const struct gpu_health *g, const struct mark *now, size_t counter)
+{
+    const struct mark *oldest = NULL;
+    for (size_t i = 0; i < g->n_marks; i++) {
+        const struct mark *m = &g->marks[i];
+        if (m->valid[counter] && now->ns - m->ns <= WINDOW_NS && (!oldest || m->ns < oldest->ns))
+            oldest = m;
+    }
+    if (!oldest || !now->valid[counter] || now->values[counter] < oldest->values[counter])
+        return 0;
+    return now->values[counter] - oldest->values[counter];
+}
+
+// One bit in 10^12 may be wrong: so many replays a minute, by generation and lanes.
+static int64_t allowed_replays(const struct gpu_device *d)
+{
+    static const double gbit[] = {2.5, 5, 8, 16, 32, 64};
+    int64_t generation = or_zero(d, GPU_F_PCIE_GEN), lanes = or_zero(d, GPU_F_PCIE_WIDTH);
+    if (generation < 1 || generation > (int64_t)GS_ARRAY_LEN(gbit) || lanes < 1)
+        return INT64_MAX;
+    return (int64_t)(gbit[generation - 1] / 1000 * 60 * (double)lanes);
+}
+
+static void judge_counters(struct gpu_health *g, const struct gpu_device *d, const struct mark *now)
+{
+    if (moved(g, now, REPLAY) > allowed_replays(d))
+        find(g, HEALTH_PCIE, HEALTH_WARN, "DCGM_FR_PCI_REPLAY_RATE");
+    if (moved(g, now, THERMAL))
+        find(g, HEALTH_THERMAL, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL");
+    if (moved(g, now, POWER))
+        find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER");
+    if (moved(g, now, LINK_REPLAY) || moved(g, now, LINK_RECOVERY))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+    for (size_t i = CRC_FLIT; i <= CRC_DATA; i++) {
+        int64_t errors = moved(g, now, i);
+        if (errors >= NVLINK_CRC_PER_S * (WINDOW_NS / GS_NS_PER_SEC))
+            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD");
+        else if (errors)
+            find(g, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_THRESHOLD");
+    }
+}
+
+// --- GPUs ---
+
+static struct gpu_health *gpu_of(struct health *h, const char *uuid)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (gs_streq(h->gpus[i].uuid, uuid))
+            return &h->gpus[i];
+    h->gpus = gs_realloc_array(h->gpus, h->n + 1, sizeof(*h->gpus));
+    struct gpu_health *g = &h->gpus[h->n++];
+    *g = (struct gpu_health){0};
+    memcpy(g->uuid, uuid, strlen(uuid) + 1);
+    return g;
+}
+
+static void take(struct gpu_health *g, const struct gpu_device *d, int64_t now)
+{
+    g->here = true;
+    g->known = !d->hung;
+    for (size_t i = 0; i < HEALTH_WATCHES; i++)
+        g->results[i] = (struct health_result){HEALTH_PASS, fine};
+    judge_xids(g, d);
+    if (d->lost)
+        find(g, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS");
+    if (d->lost || d->hung)
+        return;
+    struct mark m = mark_of(d, now);
+    judge_memory(g, d);
+    judge_power(g, d);
+    judge_counters(g, d, &m);
+    remember(g, &m);
+}
+
+void health_take(struct health *h, const struct gpu_snapshot *s, int64_t now_ns)
+{
+    for (size_t i = 0; i < h->n; i++)
+        h->gpus[i].here = false;
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].uuid[0])
+            take(gpu_of(h, s->devices[i].uuid), &s->devices[i], now_ns);
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++) // taken out: another board may come into its place
+        if (h->gpus[i].here)
+            h->gpus[kept++] = h->gpus[i];
+    h->n = kept;
+}
+
+const struct health_result *health_of(const struct health *h, const char *uuid)
+{
+    for (size_t i = 0; h && i < h->n; i++)
+        if (gs_streq(h->gpus[i].uuid, uuid))
+            return h->gpus[i].known ? h->gpus[i].results : NULL;
+    return NULL;
+}

@@ -132,9 +132,7 @@ static void keep_conn(struct direct_conn *conn)
 
 static struct direct_conn *find_idle(struct direct_client *c, struct gs_slice authority)
 {
-    struct direct_conn *conn;
-    TAILQ_FOREACH(conn, &c->idle, link)
-    {
+    for (struct direct_conn *conn = TAILQ_FIRST(&c->idle); conn; conn = TAILQ_NEXT(conn, link)) {
         if (!gs_slice_eq_str(authority, conn->authority))
             continue;
         leave_idle(conn);
@@ -474,10 +472,11 @@ static struct http_op *direct_send(struct http_client *base, const struct http_c
 static void direct_free(struct http_client *base)
 {
     struct direct_client *c = GS_CONTAINER_OF(base, struct direct_client, base);
-    struct direct_op *op;
     struct direct_conn *conn;
-    while ((op = TAILQ_FIRST(&c->ops)))
+    for (struct direct_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
+        next = TAILQ_NEXT(op, all);
         direct_cancel(&op->base);
+    }
     while ((conn = TAILQ_FIRST(&c->idle))) {
         leave_idle(conn);
         close_conn(conn);

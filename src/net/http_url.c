@@ -31,7 +31,8 @@ static bool take_port(struct gs_slice port, struct http_url *ret)
     struct gs_error *err = port.len ? gs_parse_u64(port, UINT16_MAX, &n) : NULL;
     bool right = !err && n;
     gs_error_free(err);
-    (void)snprintf(ret->port, sizeof(ret->port), "%u", (unsigned)n);
+    ret->port_number = (int)n;
+    (void)snprintf(ret->port, sizeof(ret->port), "%d", ret->port_number);
     return right;
 }
 
@@ -79,9 +80,7 @@ bool http_url_is_loopback(const struct http_url *u)
 
 bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret)
 {
-    int port = 0;
-    (void)sscanf(u->port, "%d", &port);
     memset(ret, 0, sizeof(*ret));
-    return uv_ip4_addr(u->host, port, (struct sockaddr_in *)ret) == 0 ||
-           uv_ip6_addr(u->host, port, (struct sockaddr_in6 *)ret) == 0;
+    return uv_ip4_addr(u->host, u->port_number, (struct sockaddr_in *)ret) == 0 ||
+           uv_ip6_addr(u->host, u->port_number, (struct sockaddr_in6 *)ret) == 0;
 }

@@ -34,7 +34,7 @@ static inline double decimal_of_bits(uint64_t bits)
 
 static inline uint64_t decimal_zigzag(int64_t v)
 {
-    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+    return ((uint64_t)v << 1) ^ -(uint64_t)(v < 0);
 }
 
 static inline int64_t decimal_unzigzag(uint64_t z)

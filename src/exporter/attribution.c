@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "net/grpc.h"
 
 #include <stdio.h>
 
 #define LIST_PATH        "/v1.PodResourcesLister/List"
+#define OLD_LIST_PATH    "/v1alpha1.PodResourcesLister/List" // its messages are a part of v1's
 #define ALLOCATABLE_PATH "/v1.PodResourcesLister/GetAllocatableResources"
 
 enum {
@@ -30,6 +30,7 @@ struct attribution {
     uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
     int64_t asked_ns;                     // of the last good answer
     int64_t last_list_ns, last_allocatable_ns;
+    bool old;   // the kubelet has v1alpha1 only
     bool stale; // a source has changed since the map was made
     unsigned backoff_ms;
     struct attribution_status status;
@@ -45,11 +46,6 @@ static void schedule(struct attribution *a, int64_t delay_ms)
 
 static void set_problem(struct attribution *a, char *text)
 {
-    if (text && !gs_streq(text, a->problem))
-        gs_warn("exporter", "PodResources on %s: %s; pod labels are from the last good answer%s",
-                a->cfg.socket, text, a->map ? "" : " (none so far)");
-    if (!text && a->problem)
-        gs_info("exporter", "PodResources on %s answers again", a->cfg.socket);
     free(a->problem);
     a->problem = text;
     a->status.up = text == NULL;
@@ -84,10 +80,26 @@ static void take_map(struct attribution *a, struct gs_slice body)
     a->cfg.on_change(a->cfg.arg);
 }
 
+static void on_list(void *arg, const struct grpc_reply *reply);
+
+static void call_list(struct attribution *a)
+{
+    a->last_list_ns = gs_mono_ns();
+    a->list = grpc_client_call(a->client, a->old ? OLD_LIST_PATH : LIST_PATH, GS_SLICE(""),
+                               a->cfg.call_timeout_ms, on_list, a);
+}
+
 static void on_list(void *arg, const struct grpc_reply *reply)
 {
     struct attribution *a = arg;
     a->list = NULL;
+    if (reply->status == GRPC_UNIMPLEMENTED) {
+        a->old = !a->old; // the other one, once at once and then with back-off
+        if (a->old && !a->backoff_ms) {
+            call_list(a);
+            return;
+        }
+    }
     if (reply->status != GRPC_OK) {
         failed(a, gs_format("%s (gRPC status %d)", reply->message, reply->status));
         return;
@@ -130,15 +142,13 @@ static void on_timer(uv_timer_t *t)
     struct attribution *a = t->data;
     int64_t now = gs_mono_ns();
     struct gs_slice empty = GS_SLICE("");
-    if (!a->list) {
-        a->last_list_ns = now;
-        a->list = grpc_client_call(a->client, LIST_PATH, empty, CALL_TIMEOUT_MS, on_list, a);
-    }
+    if (!a->list)
+        call_list(a);
     if (a->status.up && !a->allocatable &&
         (!a->last_allocatable_ns || now - a->last_allocatable_ns > ALLOCATABLE_EVERY_NS)) {
         a->last_allocatable_ns = now;
-        a->allocatable = grpc_client_call(a->client, ALLOCATABLE_PATH, empty, CALL_TIMEOUT_MS,
-                                          on_allocatable, a);
+        a->allocatable = grpc_client_call(a->client, ALLOCATABLE_PATH, empty,
+                                          a->cfg.call_timeout_ms, on_allocatable, a);
     }
 }
 
@@ -147,6 +157,8 @@ struct gs_error *attribution_new(uv_loop_t *loop, const struct attribution_confi
 {
     struct attribution *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
+    if (!a->cfg.call_timeout_ms)
+        a->cfg.call_timeout_ms = CALL_TIMEOUT_MS;
     GS_AUTO_FREE char *target = gs_format("unix:%s", cfg->socket);
     struct gs_error *err = grpc_client_new(loop, target, &a->client);
     if (err) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the device-to-container map of the kubelet's PodResources v1 socket fresh. The last good
-// map stays in use when the kubelet is away; it is asked again with back-off. The kubelet allows
-// 100 List calls a second for all its clients together: ours come at the interval, and sooner, but
-// at most once a second, when a process has turned up that the map may not know yet.
+// Keeps the device-to-container map of the kubelet's PodResources socket fresh, by v1 or, of
+// kubelets before 1.20, by v1alpha1. The last good map stays in use when the kubelet is away; it is
+// asked again with back-off. The kubelet allows 100 List calls a second for all its clients
+// together: ours come at the interval, and sooner, but at most once a second, when a process has
+// turned up that the map may not know yet.
 #pragma once
 
 #include "exporter/device_map.h"
@@ -12,6 +13,7 @@
 struct attribution_config {
     const char *socket; // path
     int64_t interval_ns;
+    unsigned call_timeout_ms; // 0: 10 s
     const char *const *extra_resources;
     size_t n_extra_resources;
     struct device_sources sources; // what the API server tells

@@ -21,6 +21,7 @@ struct api_fixture {
     http_handler queries; // answers to /api/v1/query; arg: the fixture
     http_handler cluster; // the Kubernetes API
     const char *user;     // who asks; NULL: "admin"
+    int64_t value_age_ms;
     struct api_options options;
     // Made by start:
     struct http_client *prometheus, *kube_http, *client;
@@ -34,6 +35,7 @@ struct api_fixture {
     struct api *api;
     bool down; // Prometheus does not answer
     int n_queries;
+    bool posted; // the last query
     struct gs_buf last_query;
     // The last answer:
     bool done;
@@ -57,6 +59,7 @@ static inline void fixture_prometheus(void *arg, struct http_exchange *x)
         f->n_queries++;
         gs_buf_clear(&f->last_query);
         gs_buf_add_str(&f->last_query, query);
+        f->posted = gs_streq(http_method(x), "POST");
         f->queries(f, x);
     } else {
         GS_AUTO_FREE char *text = gs_format("{\"status\":\"success\",\"data\":%s}", f->series);
@@ -88,7 +91,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->prometheus = http_client_new_loopback(&f->loop, fixture_prometheus, f, NULL);
     f->kube_http = http_client_new_loopback(&f->loop, f->cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    const struct source_options s = {.peer.url = "http://test"};
+    const struct source_options s = {.peer.url = "http://test", .max_age_ms = f->value_age_ms};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
     f->mapper = mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(f->rules), "rules.yaml", &f->config));
@@ -100,6 +103,7 @@ static inline void fixture_start(struct api_fixture *f)
                                        .mapper = f->mapper,
                                        .registry = f->registry,
                                        .gpu = f->gpu_registry,
+                                       .list_age_ms = f->value_age_ms,
                                        .kube = f->kube};
     f->provider = provider_new(&p);
     const struct auth_options a = {.skip_lookup = true};

@@ -115,13 +115,19 @@ static void dispatch(struct api_call *c)
 {
     struct http_exchange *x = c->x;
     bool ours = c->path.group && api_has_group(c->a, c->path.group);
+    if (ours && !api_accepts_json(x) && !api_previous(c->a, c->path.group)) {
+        kube_reply_failure(x, 406, "NotAcceptable",
+                           "only the following media types are accepted: application/json");
+        api_call_end(c);
+        return;
+    }
     if (ours && (c->path.kind == API_METRIC || c->path.kind == API_USAGE)) {
         serve_group(c);
         return;
     }
     if (ours && c->path.kind == API_BAD_PATH)
         kube_reply_failure(x, 400, "BadRequest", "invalid request path");
-    else if (!api_health(c) && !api_discovery(c)) {
+    else if (!api_health(c) && !api_discovery(c) && !api_openapi(c)) {
         if (ours)
             kube_reply_status(
                 x, kube_status_failure(404, "NotFound",

@@ -50,10 +50,18 @@ void api_call_end(struct api_call *c); // answered: frees it
 void api_metric(struct api_call *c); // custom.c
 void api_usage(struct api_call *c);  // usage.c
 void api_usage_cancel(struct usage_call *u);
-// Discovery, OpenAPI, health and the rest, all answered at once (discovery.c, health.c). False: no
-// such path.
+// Discovery, OpenAPI, health and the rest, all answered at once (discovery.c, openapi.c, health.c).
+// False: no such path.
 bool api_discovery(struct api_call *c);
+bool api_openapi(struct api_call *c);
 bool api_health(struct api_call *c);
+
+// --- forms of answers (accept.c, table.c) ---
+
+bool api_accepts_json(const struct http_exchange *x);
+const char *api_wants_table(const struct http_exchange *x); // its version; NULL: no
+// Of a PodMetricsList or NodeMetricsList, or one of either. include: the parameter includeObject.
+json_t *api_usage_table(const json_t *body, const char *version, const char *include);
 
 // --- the previous owner (pass_on.c) ---
 

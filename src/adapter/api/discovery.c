@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /apis and below: groups and their resources; OpenAPI as the aggregator asks for it. The
+// /apis and below: groups and their resources. The
 // aggregated form of discovery is not given: plain JSON makes the aggregator ask for each group.
 #include "adapter/api/api_private.h"
 
@@ -152,31 +152,6 @@ static void reply_usage_list(struct api_call *c)
     kube_reply_json(c->x, 200, body);
 }
 
-// --- OpenAPI ---
-
-static void reply_openapi_root(struct api_call *c)
-{
-    GS_AUTO_JSON json_t *paths = json_object();
-    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
-        if (!api_has_group(c->a, groups[i]))
-            continue;
-        GS_AUTO_FREE char *key = gs_format("apis/%s/v1beta1", groups[i]);
-        json_object_set_new(
-            paths, key,
-            json_pack("{s:o}", "serverRelativeURL", gs_json_strf("/openapi/v3/%s", key)));
-    }
-    GS_AUTO_JSON json_t *body = json_pack("{s:O}", "paths", paths);
-    kube_reply_json(c->x, 200, body);
-}
-
-static void reply_openapi(struct api_call *c, const char *key, const char *version)
-{
-    GS_AUTO_JSON json_t *body =
-        json_pack("{s:s, s:{s:s, s:s}, s:{}}", key, version, "info", "title",
-                  "prometheus-metrics-adapter", "version", "1.0.0", "paths");
-    kube_reply_json(c->x, 200, body);
-}
-
 bool api_discovery(struct api_call *c)
 {
     const char *path = http_path(c->x);
@@ -189,12 +164,6 @@ bool api_discovery(struct api_call *c)
         reply_list(c);
     else if (gs_streq(path, "/apis") || gs_streq(path, "/apis/"))
         reply_groups(c);
-    else if (gs_streq(path, "/openapi/v3"))
-        reply_openapi_root(c);
-    else if (gs_starts(path, "/openapi/v3/apis/"))
-        reply_openapi(c, "openapi", "3.0.0");
-    else if (gs_streq(path, "/openapi/v2"))
-        reply_openapi(c, "swagger", "2.0");
     else
         return false;
     return true;

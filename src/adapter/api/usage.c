@@ -214,6 +214,19 @@ static void not_found(struct usage_call *u, const char *resource)
     kube_reply_status(u->c->x, kube_status_not_found(resource, name));
 }
 
+static void reply_body(struct http_exchange *x, struct gs_slice body)
+{
+    const char *table = api_wants_table(x);
+    GS_AUTO_JSON json_t *value = NULL, *rows = NULL;
+    gs_error_free(table ? gs_json_parse(body, false, &value) : NULL);
+    if (!value) {
+        kube_reply_compact(x, 200, body);
+        return;
+    }
+    rows = api_usage_table(value, table, http_query(x, "includeObject"));
+    kube_reply_json(x, 200, rows);
+}
+
 static void reply(struct usage_call *u)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -242,7 +255,7 @@ static void reply(struct usage_call *u)
         return;
     }
     gs_buf_add_str(&out, u->one ? "\n" : "]}\n");
-    kube_reply_compact(u->c->x, 200, gs_buf_slice(&out));
+    reply_body(u->c->x, gs_buf_slice(&out));
 }
 
 // --- asking ---

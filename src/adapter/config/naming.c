@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#define MAX_QUERY ((size_t)32 * 1024 * 1024) // names of very many pods, and that several times
+
 bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, struct gs_buf *out,
                        const struct adapter_filter **ret_filter)
 {
@@ -37,7 +39,8 @@ static struct gs_error *expand(const struct rule_template *t,
                                const struct rule_template_field *fields, size_t n,
                                struct gs_buf *out)
 {
-    const struct rule_template_data data = {.fields = fields, .n_fields = n};
+    const struct rule_template_data data = {
+        .fields = fields, .n_fields = n, .max_output = MAX_QUERY};
     return rule_template_expand(t, &data, out);
 }
 

@@ -54,6 +54,7 @@ struct rule_template_data {
     struct gs_error *(*query)(void *arg, struct gs_slice expr, struct gs_arena *arena,
                               struct rule_template_sample **ret, size_t *ret_n);
     void *query_arg;
+    size_t max_output; // bytes; 0: 256 KiB
 };
 
 // Appends the text to out. On an error out has what came before it.

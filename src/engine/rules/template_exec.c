@@ -551,7 +551,7 @@ static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmp
             return false;
         if (e->out->overflow)
             return tmpl_fail_at(e, n->start, n->end, "the text is longer than %zu bytes",
-                                MAX_OUTPUT);
+                                e->out->limit);
     }
     e->depth--;
     return true;
@@ -564,7 +564,7 @@ struct gs_error *rule_template_expand(const struct rule_template *t,
         gs_buf_add_slice(out, t->text);
         return NULL;
     }
-    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_OUTPUT};
+    GS_AUTO_BUF struct gs_buf text = {.limit = data->max_output ? data->max_output : MAX_OUTPUT};
     GS_AUTO_FREE struct tmpl_exec *e = gs_alloc(sizeof(*e));
     e->t = t;
     e->data = data;

@@ -1,0 +1,44 @@
+#!/bin/sh
+# kill -9 of engines under load, fifty rounds, five engines at a time: what was there a second before
+# is there afterwards, to the sample.
+. "$(dirname "$0")/engine_lib.sh"
+
+everything=
+for name in DCGM_FI_DEV_GPU_UTIL DCGM_FI_DEV_POWER_USAGE DCGM_FI_DEV_FB_USED up scrape_duration_seconds gpu:util:avg ALERTS; do
+    everything="$everything${everything:+ + }sum(count_over_time($name[2h]))"
+done
+
+# rounds NAME N: lives of one engine. What it has of the time until a second before the kill is counted
+# when it is two seconds old, and again in the next life.
+rounds() {
+    known=0 at=0
+    for round in $(seq "$2"); do
+        start "$1" "$dir/$1" || return 1
+        if [ "$at" != 0 ]; then
+            found=$(ask "$everything" "$at")
+            if [ "$found" != "$known" ]; then
+                echo "$1, round $round: $known samples until $at were there before the kill, $found after it"
+                return 1
+            fi
+            if grep -q 'torn or corrupt' "$dir/$1.log"; then
+                grep -c 'torn or corrupt' "$dir/$1.log" >>"$dir/torn"
+            fi
+        fi
+        sleep "1.$(($(od -An -N1 -tu1 /dev/urandom) % 9))"
+        at=$(date +%s.%N)
+        sleep 0.5 # scrapes that began before are over
+        known=$(ask "$everything" "$at")
+        sleep 1.5 # the log is written each second
+        kill_engine "$1"
+    done
+    [ "${known:-0}" -gt 1000 ] || { echo "$1: there were only $known samples"; return 1; }
+    echo "$1: $2 rounds, $known samples at the end"
+}
+jobs=
+for name in one two three four five; do
+    rounds "$name" 10 >"$dir/$name.result" 2>&1 &
+    jobs="$jobs $!"
+done
+for job in $jobs; do wait "$job" || { cat "$dir"/*.result; fail "an engine lost samples"; }; done
+cat "$dir"/*.result
+echo "ok: fifty rounds of kill -9; $(wc -l 2>/dev/null <"$dir/torn" || echo 0) of them left a torn record"

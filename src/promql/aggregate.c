@@ -184,7 +184,7 @@ struct group_labels { // kept for a known input
 static const struct group_labels *keep_labels(struct promql_eval *ev, const struct gs_buf *key,
                                               const struct promql_matrix *m)
 {
-    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    struct promql_entry *e = promql_entry_new(ev->view);
     if (!e)
         return NULL;
     struct group_labels *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
@@ -195,7 +195,7 @@ static const struct group_labels *keep_labels(struct promql_eval *ev, const stru
         return NULL;
     }
     *kept = (struct group_labels){labels, promql_cache_number(ev->engine->cache)};
-    promql_cache_put(ev->engine->cache, key, e, kept);
+    promql_cache_put(ev->view, key, e, kept);
     return kept;
 }
 
@@ -213,7 +213,7 @@ static struct gs_error *group_series(struct promql_eval *ev, const struct promql
         gs_buf_add_char(&key, 'L');
         gs_buf_add(&key, &g->input.set, sizeof(g->input.set));
         promql_eval_rule_key(&g->rule, &key);
-        kept = promql_cache_get(ev->engine->cache, &key);
+        kept = promql_cache_get(ev->view, &key);
     }
     for (size_t k = 0; k < g->keys.n_ids && !err; k++) {
         struct promql_series *s = &ret->series[ret->n++];

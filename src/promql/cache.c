@@ -6,9 +6,9 @@
 #define MAX_BYTES   ((size_t)96 << 20)
 #define MAX_ENTRIES ((size_t)1024)
 
-struct generation { // of the store's series
+struct promql_cache_view {
     struct gs_hmap *entries;
-    struct generation *older;
+    size_t bytes, n_results; // that read it
 };
 
 struct kept {
@@ -17,9 +17,9 @@ struct kept {
 };
 
 struct promql_cache {
-    struct generation *now; // behind it those that results still read
-    uint64_t number, last_set;
-    size_t bytes, n_results;
+    struct promql_cache_view *now;
+    uint64_t generation; // of the store's series, of `now`
+    uint64_t last_set;
 };
 
 static void free_kept(void *p)
@@ -29,63 +29,58 @@ static void free_kept(void *p)
     free(k);
 }
 
-static void begin_generation(struct promql_cache *c)
+static struct promql_cache_view *view_new(void)
 {
-    struct generation *g = gs_alloc(sizeof(*g));
-    g->entries = gs_hmap_new(free_kept);
-    g->older = c->now;
-    c->now = g;
-    c->bytes = 0;
+    struct promql_cache_view *v = gs_alloc(sizeof(*v));
+    v->entries = gs_hmap_new(free_kept);
+    return v;
+}
+
+static void view_free(struct promql_cache_view *v)
+{
+    gs_hmap_free(v->entries);
+    free(v);
 }
 
 struct promql_cache *promql_cache_new(void)
 {
     struct promql_cache *c = gs_alloc(sizeof(*c));
-    begin_generation(c);
+    c->now = view_new();
     return c;
-}
-
-static void free_older(struct promql_cache *c)
-{
-    struct generation *g = c->now->older;
-    c->now->older = NULL;
-    while (g) {
-        struct generation *older = g->older;
-        gs_hmap_free(g->entries);
-        free(g);
-        g = older;
-    }
 }
 
 void promql_cache_free(struct promql_cache *c)
 {
-    free_older(c);
-    gs_hmap_free(c->now->entries);
-    free(c->now);
+    view_free(c->now);
     free(c);
 }
 
-void promql_cache_renew(struct promql_cache *c, const struct tsdb *db)
+static void renew(struct promql_cache *c, const struct tsdb *db)
 {
-    bool full = c->bytes > MAX_BYTES / 2 || gs_hmap_len(c->now->entries) > MAX_ENTRIES / 2;
-    if (c->number == tsdb_generation(db) && !full)
+    struct promql_cache_view *old = c->now;
+    bool full = old->bytes > MAX_BYTES / 2 || gs_hmap_len(old->entries) > MAX_ENTRIES / 2;
+    if (c->generation == tsdb_generation(db) && !full)
         return;
-    c->number = tsdb_generation(db);
-    if (gs_hmap_len(c->now->entries))
-        begin_generation(c);
-    if (!c->n_results)
-        free_older(c);
+    c->generation = tsdb_generation(db);
+    // One that somebody reads belongs to the series as they were, also when it is empty.
+    if (!gs_hmap_len(old->entries) && !old->n_results)
+        return;
+    c->now = view_new();
+    if (!old->n_results)
+        view_free(old);
 }
 
-void promql_cache_hold(struct promql_cache *c)
+struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db)
 {
-    c->n_results++;
+    renew(c, db);
+    c->now->n_results++;
+    return c->now;
 }
 
-void promql_cache_release(struct promql_cache *c)
+void promql_cache_release(struct promql_cache *c, struct promql_cache_view *v)
 {
-    if (--c->n_results == 0)
-        free_older(c);
+    if (--v->n_results == 0 && v != c->now)
+        view_free(v);
 }
 
 uint64_t promql_cache_number(struct promql_cache *c)
@@ -93,18 +88,18 @@ uint64_t promql_cache_number(struct promql_cache *c)
     return ++c->last_set;
 }
 
-void *promql_cache_get(const struct promql_cache *c, const struct gs_buf *key)
+void *promql_cache_get(const struct promql_cache_view *v, const struct gs_buf *key)
 {
-    struct kept *k = gs_hmap_get(c->now->entries, gs_buf_slice(key));
+    struct kept *k = gs_hmap_get(v->entries, gs_buf_slice(key));
     return k ? k->data : NULL;
 }
 
-struct promql_entry *promql_entry_new(struct promql_cache *c)
+struct promql_entry *promql_entry_new(struct promql_cache_view *v)
 {
-    if (c->bytes >= MAX_BYTES || gs_hmap_len(c->now->entries) >= MAX_ENTRIES)
+    if (v->bytes >= MAX_BYTES || gs_hmap_len(v->entries) >= MAX_ENTRIES)
         return NULL;
     struct kept *k = gs_alloc(sizeof(*k));
-    k->entry.arena.limit = MAX_BYTES - c->bytes;
+    k->entry.arena.limit = MAX_BYTES - v->bytes;
     return &k->entry;
 }
 
@@ -113,13 +108,13 @@ void promql_entry_free(struct promql_entry *e)
     free_kept(GS_CONTAINER_OF(e, struct kept, entry));
 }
 
-void promql_cache_put(struct promql_cache *c, const struct gs_buf *key, struct promql_entry *e,
+void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e,
                       void *data)
 {
     struct kept *k = GS_CONTAINER_OF(e, struct kept, entry);
     k->data = data;
-    c->bytes += e->arena.used + sizeof(*k) + key->len;
-    gs_hmap_put(c->now->entries, gs_buf_slice(key), k);
+    v->bytes += e->arena.used + sizeof(*k) + key->len;
+    gs_hmap_put(v->entries, gs_buf_slice(key), k);
 }
 
 void *promql_entry_copy(struct promql_entry *e, const void *data, size_t n, size_t size)

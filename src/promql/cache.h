@@ -9,20 +9,20 @@
 struct promql_cache;
 struct promql_cache *promql_cache_new(void);
 void promql_cache_free(struct promql_cache *c);
-// Before a query: empties it when the store's series changed, or when it is full.
-void promql_cache_renew(struct promql_cache *c, const struct tsdb *db);
-// Results read what is kept: it stays until the last of them is gone.
-void promql_cache_hold(struct promql_cache *c);
-void promql_cache_release(struct promql_cache *c);
+// What is kept of the store's series as they are now, for one query and its result. Queries between
+// which no series comes or goes share it.
+struct promql_cache_view;
+struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db);
+void promql_cache_release(struct promql_cache *c, struct promql_cache_view *v);
 uint64_t promql_cache_number(struct promql_cache *c); // a new one
-void *promql_cache_get(const struct promql_cache *c, const struct gs_buf *key);
+void *promql_cache_get(const struct promql_cache_view *v, const struct gs_buf *key);
 // Memory for a new entry; NULL: the cache is full. Ends with _put, or is freed.
 struct promql_entry {
     struct gs_arena arena;
 };
-struct promql_entry *promql_entry_new(struct promql_cache *c);
+struct promql_entry *promql_entry_new(struct promql_cache_view *v);
 void promql_entry_free(struct promql_entry *e);
-void promql_cache_put(struct promql_cache *c, const struct gs_buf *key, struct promql_entry *e,
+void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e,
                       void *data);
 // Copies into the entry; NULL: no memory.
 void *promql_entry_copy(struct promql_entry *e, const void *data, size_t n, size_t size);

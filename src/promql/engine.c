@@ -11,7 +11,6 @@
 #define DEFAULT_MAX_BYTES   ((size_t)512 << 20)
 #define DEFAULT_TIMEOUT_MS  INT64_C(120000)
 #define DEFAULT_MAX_POINTS  ((size_t)11000)
-#define MAX_TRIES           3 // of a query in whose pauses the store's series change
 #define MAX_SPARE           ((size_t)64 << 20)
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg)
@@ -83,23 +82,22 @@ static void give_arena_back(struct promql_engine *e, struct gs_arena *a)
 
 static struct promql_eval *eval_new(struct promql_engine *e, const struct promql_expr *x,
                                     struct promql_steps steps, int64_t end_ms,
-                                    const struct promql_config *cfg, int64_t deadline_ns,
-                                    bool pauses)
+                                    const struct promql_config *cfg)
 {
     struct promql_eval *ev = gs_alloc(sizeof(*ev));
     ev->engine = e;
     ev->cfg = *cfg;
-    promql_cache_renew(e->cache, e->db);
-    promql_cache_hold(e->cache);
+    tsdb_hold(e->db, &ev->hold);
+    ev->view = promql_cache_hold(e->cache, e->db);
     ev->arena = take_arena(e);
     ev->steps = steps;
     ev->query_start_ms = steps.start_ms;
     ev->query_end_ms = end_ms;
     ev->notes.text = promql_expr_text(x);
     ev->own_symbols = gs_hmap_new(NULL);
-    ev->deadline_ns = deadline_ns;
-    ev->turn_ns = pauses && e->pause ? gs_mono_ns() + PROMQL_TURN_NS : INT64_MAX;
-    ev->generation = tsdb_generation(e->db);
+    int64_t now_ns = gs_mono_ns();
+    ev->deadline_ns = now_ns + cfg->timeout_ms * GS_NS_PER_MS;
+    ev->turn_ns = e->pause ? now_ns + PROMQL_TURN_NS : INT64_MAX;
     return ev;
 }
 
@@ -111,7 +109,8 @@ static void eval_free(struct promql_eval *ev)
     free(ev->own_texts);
     promql_notes_finish(&ev->notes);
     tsdb_samples_finish(&ev->scratch);
-    promql_cache_release(ev->engine->cache);
+    promql_cache_release(ev->engine->cache, ev->view);
+    tsdb_release(ev->engine->db, &ev->hold);
     give_arena_back(ev->engine, &ev->arena);
     free(ev);
 }
@@ -231,16 +230,16 @@ static struct gs_error *evaluate(struct promql_eval *ev, const struct promql_nod
     return err;
 }
 
-static struct gs_error *run_once(struct promql_engine *e, const struct promql_expr *x,
-                                 struct promql_steps steps, int64_t end_ms, bool range,
-                                 const struct promql_config *cfg, int64_t deadline_ns, bool *pauses,
-                                 struct promql_result *ret)
+static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x,
+                            struct promql_steps steps, int64_t end_ms, bool range,
+                            struct promql_result *ret)
 {
-    struct promql_eval *ev = eval_new(e, x, steps, end_ms, cfg, deadline_ns, *pauses);
+    const struct promql_config cfg = e->cfg;
+    promql_engine_set_limits(e, 0, 0); // others may begin in a pause
+    struct promql_eval *ev = eval_new(e, x, steps, end_ms, &cfg);
     struct promql_result r = {
         .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
     struct gs_error *err = evaluate(ev, promql_expr_root(x), range, &r);
-    *pauses = ev->again;
     if (err) {
         eval_free(ev);
         return err;
@@ -248,23 +247,6 @@ static struct gs_error *run_once(struct promql_engine *e, const struct promql_ex
     take_notes(ev, &r);
     *ret = r;
     return NULL;
-}
-
-static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x,
-                            struct promql_steps steps, int64_t end_ms, bool range,
-                            struct promql_result *ret)
-{
-    const struct promql_config cfg = e->cfg;
-    promql_engine_set_limits(e, 0, 0); // others may begin in a pause
-    int64_t deadline_ns = gs_mono_ns() + cfg.timeout_ms * GS_NS_PER_MS;
-    for (unsigned tries = 1;; tries++) {
-        bool pauses = tries < MAX_TRIES; // the last one runs through
-        struct gs_error *err =
-            run_once(e, x, steps, end_ms, range, &cfg, deadline_ns, &pauses, ret);
-        if (!err || !pauses)
-            return err;
-        gs_error_free(err);
-    }
 }
 
 struct gs_error *promql_instant(struct promql_engine *e, const struct promql_expr *x, int64_t t_ms,

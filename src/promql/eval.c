@@ -37,8 +37,7 @@ static struct gs_error *pause_query(struct promql_eval *ev)
     if (!e->pause(e->pause_arg))
         return gs_error_new(GS_EUNAVAIL, "query was canceled in expression evaluation");
     ev->turn_ns = gs_mono_ns() + PROMQL_TURN_NS;
-    ev->again = tsdb_generation(e->db) != ev->generation;
-    return ev->again ? gs_error_new(GS_ECONFLICT, "series changed during the query") : NULL;
+    return NULL;
 }
 
 struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values)
@@ -140,14 +139,15 @@ void promql_eval_compact(struct promql_matrix *m)
 
 struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret)
 {
-    uint32_t symbol = tsdb_symbol_find(tsdb_symbols(ev->engine->db), text);
-    if (symbol != TSDB_NO_SYMBOL) {
-        *ret = symbol;
-        return NULL;
-    }
+    // Its own first: the store may have come to know the text in a pause.
     size_t known = (size_t)(uintptr_t)gs_hmap_get(ev->own_symbols, text);
     if (known) {
         *ret = PROMQL_OWN_SYMBOL | (uint32_t)(known - 1);
+        return NULL;
+    }
+    uint32_t symbol = tsdb_symbol_find(tsdb_symbols(ev->engine->db), text);
+    if (symbol != TSDB_NO_SYMBOL) {
+        *ret = symbol;
         return NULL;
     }
     const char *copy = gs_arena_strndup(&ev->arena, text.data, text.len);
@@ -295,8 +295,7 @@ struct nameless { // the label sets of a known matrix without their names
 
 static void keep_nameless(struct promql_eval *ev, const struct gs_buf *key, struct promql_matrix *m)
 {
-    struct promql_cache *c = ev->engine->cache;
-    struct promql_entry *e = promql_entry_new(c);
+    struct promql_entry *e = promql_entry_new(ev->view);
     if (!e)
         return;
     struct nameless *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
@@ -306,9 +305,9 @@ static void keep_nameless(struct promql_eval *ev, const struct gs_buf *key, stru
         promql_entry_free(e);
         return;
     }
-    *kept = (struct nameless){labels, promql_cache_number(c)};
+    *kept = (struct nameless){labels, promql_cache_number(ev->engine->cache)};
     m->set = kept->set;
-    promql_cache_put(c, key, e, kept);
+    promql_cache_put(ev->view, key, e, kept);
 }
 
 static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
@@ -317,7 +316,7 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
     if (m->set) {
         gs_buf_add_char(&key, 'N');
         gs_buf_add(&key, &m->set, sizeof(m->set));
-        const struct nameless *kept = promql_cache_get(ev->engine->cache, &key);
+        const struct nameless *kept = promql_cache_get(ev->view, &key);
         if (kept) {
             for (size_t i = 0; i < m->n; i++)
                 m->series[i].labels = kept->labels[i];

@@ -43,9 +43,9 @@ struct promql_eval {
     size_t n_own, own_cap;
     size_t samples, work;
     int64_t deadline_ns;
-    int64_t turn_ns;     // when it pauses
-    uint64_t generation; // of the store's series
-    bool again;          // the series changed in a pause: evaluated anew
+    int64_t turn_ns; // when it pauses
+    struct tsdb_hold hold;
+    struct promql_cache_view *view; // what is kept of the series as they were when it began
     struct tsdb_samples scratch;
 };
 
@@ -61,8 +61,8 @@ struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_n
 struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m);
 // Counts samples against the limits of samples and time.
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
-// Counts values that were looked at, against the limit of time. Others may run meanwhile: what is
-// read of the store itself, but label sets and texts, is out of date behind it.
+// Counts values that were looked at, against the limit of time. Others may run meanwhile: samples
+// that were read of the store are out of date behind it; series, label sets and texts are held.
 struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values);
 // A matrix with room for n series; their columns are not made.
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);

@@ -183,7 +183,7 @@ static void keep_keys(struct promql_eval *ev, const struct gs_buf *key,
                       const struct promql_matrix *a, const struct promql_matrix *b,
                       const struct promql_keys *of_a, const struct promql_keys *of_b)
 {
-    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    struct promql_entry *e = promql_entry_new(ev->view);
     if (!e)
         return;
     struct kept_keys *k = gs_arena_alloc(&e->arena, sizeof(*k));
@@ -191,7 +191,7 @@ static void keep_keys(struct promql_eval *ev, const struct gs_buf *key,
         promql_entry_free(e);
         return;
     }
-    promql_cache_put(ev->engine->cache, key, e, k);
+    promql_cache_put(ev->view, key, e, k);
 }
 
 struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
@@ -205,7 +205,7 @@ struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_ke
     gs_buf_add_char(&key, 'K');
     gs_buf_add(&key, sets, sizeof(sets));
     promql_eval_rule_key(rule, &key);
-    const struct kept_keys *k = promql_cache_get(ev->engine->cache, &key);
+    const struct kept_keys *k = promql_cache_get(ev->view, &key);
     if (k) {
         *ret_a = k->a;
         if (ret_b)

@@ -97,21 +97,20 @@ static struct gs_error *label_pairs(struct build *b, struct pairs *p)
 static const struct pairs *keep_pairs(const struct build *b, const struct gs_buf *key,
                                       struct pairs *p)
 {
-    struct promql_cache *c = b->ev->engine->cache;
-    struct promql_entry *e = promql_entry_new(c);
+    struct promql_entry *e = promql_entry_new(b->ev->view);
     if (!e)
         return p;
     struct pairs *kept = promql_entry_copy(e, p, 1, sizeof(*p));
     if (kept && p->simple) {
         kept->items = promql_entry_copy(e, p->items, p->n, sizeof(*p->items));
         kept->labels = promql_entry_copy_labels(e, p->labels, sizeof(*p->labels), p->n);
-        kept->set = promql_cache_number(c);
+        kept->set = promql_cache_number(b->ev->engine->cache);
     }
     if (!kept || (p->simple && (!kept->items || !kept->labels))) {
         promql_entry_free(e);
         return p;
     }
-    promql_cache_put(c, key, e, kept);
+    promql_cache_put(b->ev->view, key, e, kept);
     return kept;
 }
 
@@ -119,7 +118,7 @@ static struct gs_error *pairs_of(struct build *b, const struct pairs **ret)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     pairs_key(b, &key);
-    *ret = promql_cache_get(b->ev->engine->cache, &key);
+    *ret = promql_cache_get(b->ev->view, &key);
     if (*ret)
         return NULL;
     struct pairs *p;

@@ -26,8 +26,8 @@ void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64
 
 // Queries that take longer than a few milliseconds call pause now and then: others may use the
 // engine and the store until it returns, true to go on, false to end the query with GS_EUNAVAIL.
-// Samples that arrive meanwhile may be seen; when series come or go the query is evaluated anew,
-// twice at most. Not while a result is read. NULL: queries run through.
+// Samples that arrive meanwhile may be seen, series that come are not. Not while a result is read.
+// NULL: queries run through.
 void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), void *arg);
 
 enum promql_result_type {

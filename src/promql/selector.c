@@ -24,8 +24,12 @@ int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *
 struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *n, int64_t mint,
                                   int64_t maxt, struct tsdb_refs *ret)
 {
-    return tsdb_find(ev->engine->db, n->u.selector.matchers, n->u.selector.n_matchers, mint, maxt,
-                     ev->cfg.max_samples, ret);
+    struct gs_error *err =
+        tsdb_find(ev->engine->db, n->u.selector.matchers, n->u.selector.n_matchers, mint, maxt,
+                  ev->cfg.max_samples, ret);
+    if (!err)
+        tsdb_hold_filter(ev->engine->db, &ev->hold, ret);
+    return err;
 }
 
 // --- the series of a selector ---
@@ -67,7 +71,7 @@ static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_re
 static struct promql_known *keep_series(struct promql_eval *ev, const struct gs_buf *key,
                                         struct promql_known *k)
 {
-    struct promql_entry *e = promql_entry_new(ev->engine->cache);
+    struct promql_entry *e = promql_entry_new(ev->view);
     if (!e)
         return k;
     struct promql_known *kept = promql_entry_copy(e, k, 1, sizeof(*k));
@@ -85,7 +89,7 @@ static struct promql_known *keep_series(struct promql_eval *ev, const struct gs_
                                   .all = promql_cache_number(ev->engine->cache),
                                   .of_some = of_some,
                                   .entry = e};
-    promql_cache_put(ev->engine->cache, key, e, kept);
+    promql_cache_put(ev->view, key, e, kept);
     return kept;
 }
 
@@ -94,7 +98,7 @@ struct gs_error *promql_known_series(struct promql_eval *ev, const struct promql
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     selector_key(n, &key);
-    *ret = promql_cache_get(ev->engine->cache, &key);
+    *ret = promql_cache_get(ev->view, &key);
     if (*ret)
         return NULL;
     struct tsdb_refs refs = {0};

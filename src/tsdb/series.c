@@ -100,6 +100,7 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
         grow_table(db);
     db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
     index_add(db, ref);
+    hold_born(db, ref);
     return ref;
 }
 
@@ -142,16 +143,24 @@ void series_drop(struct tsdb *db, tsdb_ref ref)
     struct series *s = &db->series[ref];
     index_remove(db, ref);
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
-    unref_pairs(db, s->pairs, s->n_pairs);
-    db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
     stream_clear(&s->samples, &db->bytes_samples);
-    free(s->pairs);
     if (s->group)
         group_slot_free(s->group, s->slot);
-    *s = (struct series){.slot = db->first_free};
-    db->first_free = ref;
+    s->group = NULL;
+    s->claims = SERIES_DEAD;
     db->n_live--;
     db->generation++;
+    hold_died(db, ref);
+}
+
+void series_free(struct tsdb *db, tsdb_ref ref)
+{
+    struct series *s = &db->series[ref];
+    unref_pairs(db, s->pairs, s->n_pairs);
+    db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
+    free(s->pairs);
+    *s = (struct series){.slot = db->first_free};
+    db->first_free = ref;
     if (db->wal)
         wal_series_gone(db->wal, ref);
 }
@@ -164,6 +173,8 @@ void series_table_finish(struct tsdb *db)
     }
     free(db->series);
     free(db->by_hash);
+    free(db->births.items);
+    free(db->deaths.items);
 }
 
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref)

@@ -18,9 +18,11 @@ struct series {
     uint32_t hash;            // of the pairs
     struct tsdb_group *group; // NULL: none
     uint32_t slot;            // in the group; of a free number the next one
-    uint32_t claims;          // groups in which it is loose
+    uint32_t claims;          // groups in which it is loose; SERIES_DEAD
     struct stream samples;
 };
+
+#define SERIES_DEAD UINT32_MAX // dropped, though somebody holds the series
 
 #define GROUP_ROWS STREAM_RUN // TIMES_MAX is a multiple
 
@@ -49,6 +51,14 @@ struct postings { // series with a label pair, ascending
     uint32_t len, cap;
 };
 
+struct hold_events { // births or deaths of series; ascending serials
+    struct hold_event {
+        tsdb_ref ref;
+        uint64_t serial;
+    } * items;
+    size_t n, cap;
+};
+
 struct tsdb {
     struct tsdb_config cfg;
     struct tsdb_symbols *symbols;
@@ -66,6 +76,9 @@ struct tsdb {
     struct wal *wal; // NULL: memory only
     struct snapshots *snapshots;
     TAILQ_HEAD(, tsdb_group) groups;
+    TAILQ_HEAD(, tsdb_hold) holds;
+    struct hold_events births, deaths; // since the oldest hold began
+    uint64_t serial;                   // of the last of them
     uint64_t settle_round;
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
@@ -80,6 +93,10 @@ struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels,
                             bool always, tsdb_ref *ret);
 void series_table_finish(struct tsdb *db);
 void series_drop(struct tsdb *db, tsdb_ref ref);
+void series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free behind it
+// hold.c
+void hold_born(struct tsdb *db, tsdb_ref ref);
+void hold_died(struct tsdb *db, tsdb_ref ref); // frees it now or later
 // index.c
 void index_init(struct tsdb *db);
 void index_add(struct tsdb *db, tsdb_ref ref);

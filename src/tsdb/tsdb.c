@@ -26,6 +26,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
     db->newest_ms = db->evicted_until_ms = INT64_MIN;
     db->told_ms = -TELL_EVERY_MS;
     TAILQ_INIT(&db->groups);
+    TAILQ_INIT(&db->holds);
     index_init(db);
     return db;
 }

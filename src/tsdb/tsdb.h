@@ -12,6 +12,7 @@
 #include "tsdb/symbols.h"
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct tsdb;
 
@@ -107,6 +108,18 @@ void tsdb_refs_finish(struct tsdb_refs *r);
 // refs. n_m 0: all series. GS_ELIMIT when more than max_series (0: none) match.
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                            int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret);
+
+// Who reads in parts, while others append in between, holds the series: numbers, label sets and
+// symbols of those that are there stay what they are until the release. A series that is dropped
+// meanwhile has no samples, and tsdb_find gives it no more; those that have come since the hold
+// began are taken out of refs (ascending) by the filter.
+struct tsdb_hold { // private
+    uint64_t since;
+    TAILQ_ENTRY(tsdb_hold) all;
+};
+void tsdb_hold(struct tsdb *db, struct tsdb_hold *h);
+void tsdb_release(struct tsdb *db, struct tsdb_hold *h);
+void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct tsdb_refs *refs);
 
 // The newest sample of each series with oldest < t <= t_ms; its value into ret_v[i], its time into
 // ret_t[i] (ret_t may be NULL). None, or a stale marker: the stale marker

@@ -32,7 +32,8 @@ struct wal {
     struct wal_files segments; // the last one is open when fd is
     struct file_sync *sync;    // the one before it is on its way to the disk
     int64_t opened_ms;
-    uint64_t written; // since the start
+    uint64_t written; // samples, bytes since the start
+    uint64_t defined; // of labels and slots in the open segment
     struct gs_buf buffer;
     uint64_t *seen; // bit per ref: the open segment has its labels
     size_t seen_words;
@@ -132,6 +133,7 @@ void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_reco
 
 static void forget_segment(struct wal *w)
 {
+    w->defined = 0;
     seal_segment(w);
     if (w->seen)
         memset(w->seen, 0, w->seen_words * sizeof(*w->seen));
@@ -154,7 +156,6 @@ static void write_buffer(struct wal *w)
     if (!w->buffer.len)
         return;
     bool ok = wal_files_write(&w->segments, w->fd, gs_buf_slice(&w->buffer));
-    w->written += w->buffer.len;
     w->status.failing = !ok;
     gs_buf_clear(&w->buffer);
     if (ok)
@@ -169,8 +170,11 @@ static void write_buffer(struct wal *w)
 void wal_flush(struct wal *w, int64_t now_ms)
 {
     write_buffer(w);
-    if (w->fd >= 0 && (w->segments.items[w->segments.n - 1].bytes >= w->segment_bytes ||
-                       now_ms - w->opened_ms >= w->segment_ms || now_ms < w->opened_ms))
+    // What a segment defines does not count: with many series the next one would begin with as
+    // much.
+    if (w->fd >= 0 &&
+        (w->segments.items[w->segments.n - 1].bytes >= w->segment_bytes + w->defined ||
+         now_ms - w->opened_ms >= w->segment_ms || now_ms < w->opened_ms))
         forget_segment(w);
 }
 
@@ -209,6 +213,7 @@ static void prepare(struct wal *w, int64_t t_ms)
 static void finish_record(struct wal *w, size_t start)
 {
     wal_record_end(&w->buffer, start);
+    w->written += w->buffer.len - start;
     if (w->buffer.len >= BUFFER_BYTES)
         write_buffer(w);
 }
@@ -241,6 +246,7 @@ static void put_series(struct wal *w, const struct tsdb *db, tsdb_ref ref)
         wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
     }
     wal_record_end(&w->buffer, start);
+    w->defined += w->buffer.len - start;
 }
 
 uint32_t wal_group_new(struct wal *w)
@@ -262,6 +268,7 @@ static void put_slots(struct wal *w, const struct tsdb *db, uint32_t group, cons
     for (size_t i = 0; i < n; i++)
         wal_put_varint(&w->buffer, refs[i]);
     wal_record_end(&w->buffer, start);
+    w->defined += w->buffer.len - start;
 }
 
 void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,

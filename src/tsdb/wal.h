@@ -24,7 +24,7 @@ struct wal;
 struct wal_config {
     const char *dir;      // made when missing; locked against a second process
     int64_t retention_ms; // segments whose samples are all older go
-    size_t segment_bytes; // a new segment behind this; 0: 64 MiB
+    size_t segment_bytes; // of samples; a new segment behind this; 0: 64 MiB
     int64_t segment_ms;   // … and after this long; 0: 10 min
 };
 
@@ -53,7 +53,7 @@ void wal_flush(struct wal *w, int64_t now_ms);
 // What comes is in segments of this number and higher.
 unsigned wal_cut(struct wal *w);
 void wal_drop_before(struct wal *w, unsigned number);
-uint64_t wal_written(const struct wal *w); // bytes since the start
+uint64_t wal_written(const struct wal *w); // bytes of samples since the start
 
 struct wal_status {
     bool failing;

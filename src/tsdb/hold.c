@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who reads the store in parts holds its series: what was there stays, what comes later is left
+// out. Births and deaths have serial numbers; a hold has the number of the last one before it.
+#include "tsdb/store.h"
+
+#include "base/mem.h"
+
+void tsdb_hold(struct tsdb *db, struct tsdb_hold *h)
+{
+    h->since = db->serial;
+    TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending
+}
+
+static void push(struct hold_events *e, tsdb_ref ref, uint64_t serial)
+{
+    gs_grow(&e->items, &e->cap, e->n, sizeof(*e->items));
+    e->items[e->n++] = (struct hold_event){ref, serial};
+}
+
+static void drop_front(struct hold_events *e, size_t n)
+{
+    e->n -= n;
+    if (n && e->n)
+        memmove(e->items, e->items + n, e->n * sizeof(*e->items));
+}
+
+// How many of them no hold is older than.
+static size_t settled(const struct tsdb *db, const struct hold_events *e)
+{
+    const struct tsdb_hold *oldest = TAILQ_FIRST(&db->holds);
+    size_t n = oldest ? 0 : e->n;
+    while (n < e->n && e->items[n].serial <= oldest->since)
+        n++;
+    return n;
+}
+
+void tsdb_release(struct tsdb *db, struct tsdb_hold *h)
+{
+    TAILQ_REMOVE(&db->holds, h, all);
+    drop_front(&db->births, settled(db, &db->births));
+    size_t n = settled(db, &db->deaths);
+    for (size_t i = 0; i < n; i++)
+        series_free(db, db->deaths.items[i].ref);
+    drop_front(&db->deaths, n);
+}
+
+void hold_born(struct tsdb *db, tsdb_ref ref)
+{
+    if (!TAILQ_EMPTY(&db->holds))
+        push(&db->births, ref, ++db->serial);
+}
+
+void hold_died(struct tsdb *db, tsdb_ref ref)
+{
+    if (TAILQ_EMPTY(&db->holds))
+        series_free(db, ref);
+    else
+        push(&db->deaths, ref, ++db->serial);
+}
+
+static int compare(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return (x > y) - (x < y);
+}
+
+void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct tsdb_refs *refs)
+{
+    const struct hold_events *e = &db->births;
+    size_t from = e->n, kept = 0, at = 0;
+    while (from && e->items[from - 1].serial > h->since)
+        from--;
+    size_t n = e->n - from;
+    if (!n)
+        return;
+    GS_AUTO_FREE tsdb_ref *later = gs_alloc_array(n, sizeof(*later));
+    for (size_t i = 0; i < n; i++)
+        later[i] = e->items[from + i].ref;
+    qsort(later, n, sizeof(*later), compare);
+    for (size_t i = 0; i < refs->len; i++) { // both ascend
+        while (at < n && later[at] < refs->items[i])
+            at++;
+        if (at == n || later[at] != refs->items[i])
+            refs->items[kept++] = refs->items[i];
+    }
+    refs->len = kept;
+}

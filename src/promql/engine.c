@@ -49,6 +49,13 @@ void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), 
     e->pause_arg = arg;
 }
 
+struct promql_pause promql_engine_swap_pause(struct promql_engine *e, struct promql_pause p)
+{
+    struct promql_pause before = {e->pause, e->pause_arg};
+    promql_engine_set_pause(e, p.fn, p.arg);
+    return before;
+}
+
 void promql_engine_free(struct promql_engine *e)
 {
     if (!e)

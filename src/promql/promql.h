@@ -29,6 +29,12 @@ void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64
 // Samples that arrive meanwhile may be seen, series that come are not. Not while a result is read.
 // NULL: queries run through.
 void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), void *arg);
+// The same for a while, for who runs queries of its own: puts back what it returns.
+struct promql_pause {
+    bool (*fn)(void *arg);
+    void *arg;
+};
+struct promql_pause promql_engine_swap_pause(struct promql_engine *e, struct promql_pause p);
 
 enum promql_result_type {
     PROMQL_RESULT_SCALAR,

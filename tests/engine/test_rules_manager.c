@@ -193,6 +193,81 @@ static void test_alert_is_sent(void **state)
     stop(&w);
 }
 
+// 100 steps over 400 series of 300 samples: longer than a turn by far.
+#define LONG "sum_over_time(sum(stddev_over_time(m[100s]))[100s:1s])"
+
+static void put_long(struct world *w)
+{
+    int64_t now = gs_unix_ms();
+    for (int i = 0; i < 400; i++) {
+        char text[8];
+        (void)snprintf(text, sizeof(text), "%d", i);
+        struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                    {GS_SLICE("i"), gs_slice_of(text)}};
+        for (int k = 0; k < 300; k++)
+            assert_ok(tsdb_append(w->db, l, 2, now - (300 - k) * 1000, k % 7));
+    }
+}
+
+static bool is_pausing(struct world *w)
+{
+    return w->m->running == NULL && !TAILQ_EMPTY(&w->m->paused);
+}
+
+static bool has_sample(struct world *w, const char *name)
+{
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    assert_ok(tsdb_find(w->db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
+    bool any = refs.len > 0;
+    tsdb_refs_finish(&refs);
+    return any;
+}
+
+static bool has_long(struct world *w)
+{
+    return has_sample(w, "long");
+}
+
+static bool has_other(struct world *w)
+{
+    return has_sample(w, "other");
+}
+
+// Others go on while a group is evaluated; its rules see what those before them stored.
+static void test_a_long_evaluation_pauses(void **state)
+{
+    struct world w;
+    start(&w, "groups: [{name: g, rules: [{record: long, expr: '" LONG "'},\n"
+              "{record: next, expr: long * 2}]},\n"
+              "{name: short, rules: [{record: other, expr: vector(1)}]}]");
+    put_long(&w);
+    assert_true(run_until(&w, is_pausing));
+    assert_false(has_long(&w));
+    assert_true(run_until(&w, has_other));
+    assert_true(run_until(&w, has_long));
+    assert_true(has_sample(&w, "next"));
+    stop(&w);
+}
+
+// A reload in the middle of an evaluation, and the end in the middle of one.
+static void test_a_reload_ends_what_pauses(void **state)
+{
+    struct world w;
+    start(&w, "groups: [{name: g, rules: [{record: long, expr: '" LONG "'}]}]");
+    put_long(&w);
+    assert_true(run_until(&w, is_pausing));
+    write_rules(&w, "groups: [{name: g, rules: [{record: other, expr: vector(1)}]}]");
+    apply(&w);
+    assert_true(TAILQ_EMPTY(&w.m->paused));
+    assert_true(run_until(&w, has_other));
+    assert_false(has_long(&w));
+    write_rules(&w, "groups: [{name: g, rules: [{record: long, expr: '" LONG "'}]}]");
+    apply(&w);
+    assert_true(run_until(&w, is_pausing));
+    stop(&w);
+}
+
 static void test_views(void **state)
 {
     struct world w;
@@ -376,9 +451,14 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alert_is_sent), cmocka_unit_test(test_views),
-        cmocka_unit_test(test_batches),       cmocka_unit_test(test_reload_keeps_alerts),
-        cmocka_unit_test(test_extra_sets),    cmocka_unit_test(test_real_alertmanager),
+        cmocka_unit_test(test_alert_is_sent),
+        cmocka_unit_test(test_a_long_evaluation_pauses),
+        cmocka_unit_test(test_a_reload_ends_what_pauses),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_reload_keeps_alerts),
+        cmocka_unit_test(test_extra_sets),
+        cmocka_unit_test(test_real_alertmanager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

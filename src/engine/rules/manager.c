@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on their timers. Each source of rules (the configuration's files, each set beside them)
-// is replaced as a whole; groups that stay hand their state over.
+// Groups on their timers. A group is evaluated on a stack of its own, from which its queries pause:
+// scrapes, requests and other groups get their turns meanwhile. Each source of rules (the
+// configuration's files, each set beside them) is replaced as a whole; groups that stay hand their
+// state over.
 #include "engine/rules/manager.h"
 
 #include "base/clock.h"
@@ -19,6 +21,10 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
         (struct rule_runner_config){.db = db, .engine = engine, .external_url = m->external_url};
     m->interval_ms = DEFAULT_INTERVAL_MS;
     m->notifier = notifier_new(loop, m->external_url);
+    TAILQ_INIT(&m->paused);
+    m->turn = gs_alloc(sizeof(*m->turn));
+    uv_idle_init(loop, m->turn);
+    m->turn->data = m;
     return m;
 }
 
@@ -67,11 +73,115 @@ static void add_due(void *arg, const struct rule_alert *a, int64_t valid_until_m
     notifier_add(m->notifier, a, valid_until_ms);
 }
 
+// --- evaluations ---
+
+static bool pause_eval(void *arg)
+{
+    const struct rules_manager *m = arg;
+    const struct managed_group *g = m->running;
+    if (!g->runner->canceled)
+        gs_fiber_pause(g->fiber);
+    return !g->runner->canceled;
+}
+
+static void run_eval(void *arg)
+{
+    struct managed_group *g = arg;
+    rule_runner_eval(g->runner, g->eval_ms);
+    if (!g->runner->canceled && g->evals_to_restore > 0 && --g->evals_to_restore == 0)
+        rule_runner_restore(g->runner, gs_unix_ms());
+}
+
+static void evaluated(struct managed_group *g)
+{
+    struct rules_manager *m = g->manager;
+    m->seconds += (double)g->runner->duration_ns / 1e9;
+    m->evaluations++;
+    rule_runner_due(g->runner, g->eval_ms, RESEND_DELAY_MS, add_due, m);
+    notifier_flush(m->notifier);
+    g->next_ms = g->eval_ms + g->runner->interval_ms;
+    schedule(g);
+}
+
+static void give_fiber_back(struct rules_manager *m, struct gs_fiber *f)
+{
+    if (m->spare)
+        gs_fiber_free(f);
+    else
+        m->spare = f;
+}
+
+// From its begin or its last pause to the next one. True: it has ended.
+static bool step(struct managed_group *g, bool first)
+{
+    struct rules_manager *m = g->manager;
+    struct managed_group *outer = m->running; // a reload may come out of another's turn
+    struct promql_pause ours = {pause_eval, m};
+    struct promql_pause before = promql_engine_swap_pause(m->runner_cfg.engine, ours);
+    m->running = g;
+    bool done = first ? gs_fiber_start(g->fiber, run_eval, g) : gs_fiber_resume(g->fiber);
+    m->running = outer;
+    promql_engine_swap_pause(m->runner_cfg.engine, before);
+    if (done)
+        give_fiber_back(m, GS_TAKE(g->fiber));
+    return done;
+}
+
+static void on_turn(uv_idle_t *h)
+{
+    struct rules_manager *m = h->data;
+    struct managed_group *g = TAILQ_FIRST(&m->paused);
+    TAILQ_REMOVE(&m->paused, g, paused);
+    if (step(g, false))
+        evaluated(g);
+    else
+        TAILQ_INSERT_TAIL(&m->paused, g, paused);
+    if (TAILQ_EMPTY(&m->paused))
+        uv_idle_stop(h);
+}
+
+static void begin_eval(struct managed_group *g)
+{
+    struct rules_manager *m = g->manager;
+    g->fiber = GS_TAKE(m->spare);
+    struct gs_error *err = g->fiber ? NULL : gs_fiber_new(&g->fiber);
+    if (err) { // no memory for a stack: in one go
+        gs_error_free(err);
+        struct promql_pause before =
+            promql_engine_swap_pause(m->runner_cfg.engine, (struct promql_pause){NULL, NULL});
+        run_eval(g);
+        promql_engine_swap_pause(m->runner_cfg.engine, before);
+        evaluated(g);
+    } else if (step(g, true)) {
+        evaluated(g);
+    } else {
+        TAILQ_INSERT_TAIL(&m->paused, g, paused);
+        uv_idle_start(m->turn, on_turn);
+    }
+}
+
+// Its rules are about to go.
+static void cancel_eval(struct managed_group *g)
+{
+    struct rules_manager *m = g->manager;
+    if (!g->fiber)
+        return;
+    TAILQ_REMOVE(&m->paused, g, paused);
+    if (TAILQ_EMPTY(&m->paused))
+        uv_idle_stop(m->turn);
+    g->runner->canceled = true;
+    while (!step(g, false))
+        ;
+    g->runner->canceled = false;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct managed_group *g = timer->data;
     struct rule_runner *r = g->runner;
     int64_t now = gs_unix_ms(), late = now - g->next_ms;
+    if (g->fiber) // the end of the evaluation sets the timer
+        return;
     if (late < 0) { // a timer of the loop can be early by a rounding
         schedule(g);
         return;
@@ -80,16 +190,8 @@ static void on_timer(uv_timer_t *timer)
     r->missed += (uint64_t)missed;
     r->iterations += (uint64_t)missed;
     g->next_ms += missed * r->interval_ms;
-    int64_t t = g->next_ms;
-    rule_runner_eval(r, t);
-    if (g->evals_to_restore > 0 && --g->evals_to_restore == 0)
-        rule_runner_restore(r, gs_unix_ms());
-    g->manager->seconds += (double)r->duration_ns / 1e9;
-    g->manager->evaluations++;
-    rule_runner_due(r, t, RESEND_DELAY_MS, add_due, g->manager);
-    notifier_flush(g->manager->notifier);
-    g->next_ms = t + r->interval_ms;
-    schedule(g);
+    g->eval_ms = g->next_ms;
+    begin_eval(g);
 }
 
 // --- groups ---
@@ -110,6 +212,7 @@ static struct managed_group *group_new(struct rules_manager *m, const struct rul
 
 static void group_free(struct managed_group *g)
 {
+    cancel_eval(g);
     uv_timer_stop(g->timer);
     uv_close((uv_handle_t *)g->timer, free_handle);
     rule_runner_free(g->runner);
@@ -133,6 +236,7 @@ static struct managed_group *find_group(struct rule_source *s, const struct rule
 
 static void take_over(struct managed_group *g, struct managed_group *old)
 {
+    cancel_eval(old);
     rule_runner_take_over(g->runner, old->runner);
     g->evals_to_restore = old->evals_to_restore;
     if (g->runner->interval_ms != old->runner->interval_ms) {
@@ -146,6 +250,7 @@ static void take_over(struct managed_group *g, struct managed_group *old)
 static void source_clear(struct rule_source *s, bool end_series)
 {
     for (size_t i = 0; i < s->n; i++) {
+        cancel_eval(s->groups[i]);
         if (end_series)
             rule_runner_end_series(s->groups[i]->runner, gs_unix_ms());
         group_free(s->groups[i]);
@@ -249,6 +354,8 @@ void rules_manager_free(struct rules_manager *m)
         free(m->extras[i].name);
     }
     free(m->extras);
+    gs_fiber_free(m->spare);
+    uv_close((uv_handle_t *)m->turn, free_handle);
     notifier_free(m->notifier);
     free(m->external_url);
     free(m);

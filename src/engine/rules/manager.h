@@ -2,8 +2,11 @@
 // Private to the room: the manager and its views.
 #pragma once
 
+#include "base/fiber.h"
 #include "engine/rules/notify.h"
 #include "engine/rules/runner.h"
+
+#include <sys/queue.h>
 
 struct managed_group {
     struct rules_manager *manager;
@@ -11,7 +14,10 @@ struct managed_group {
     uv_timer_t *timer;
     uint64_t hash;
     int64_t next_ms;
-    int evals_to_restore; // 0: restored, or nothing to restore
+    int evals_to_restore;   // 0: restored, or nothing to restore
+    struct gs_fiber *fiber; // of the evaluation under way; NULL: none
+    int64_t eval_ms;
+    TAILQ_ENTRY(managed_group) paused;
 };
 
 struct rule_source {
@@ -32,6 +38,11 @@ struct rules_manager {
     struct notifier *notifier;
     uint64_t evaluations; // of groups
     double seconds;
+    // Evaluations that pause go on in the next turn of the loop, one step of each.
+    TAILQ_HEAD(, managed_group) paused;
+    struct managed_group *running; // whose step it is
+    struct gs_fiber *spare;
+    uv_idle_t *turn;
 };
 
 // All groups, sorted by file and name; the caller frees the array.

@@ -299,6 +299,8 @@ void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
         int64_t rule_begun = gs_mono_ns();
         s->last_eval_ms = gs_unix_ms();
         GS_AUTO_ERROR struct gs_error *err = eval_rule(r, s, t_ms, &arena, &r->last_samples);
+        if (r->canceled)
+            break;
         bool news = set_health(s, err);
         s->duration_ns = gs_mono_ns() - rule_begun;
         r->evaluations++;
@@ -309,6 +311,8 @@ void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
         gs_arena_clear(&arena);
     }
     gs_arena_finish(&arena);
+    if (r->canceled)
+        return;
     end_removed(r, t_ms - rule_runner_offset(r));
     r->iterations++;
     r->duration_ns = gs_mono_ns() - begun;

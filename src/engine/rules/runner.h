@@ -44,6 +44,7 @@ struct rule_runner {
     size_t last_samples;
     uint64_t evaluations, failures, iterations, missed;
     double restore_seconds;
+    bool canceled; // its queries are told to end; what they gave is not used
 };
 
 int64_t rule_runner_offset(const struct rule_runner *r);

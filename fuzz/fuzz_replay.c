@@ -34,7 +34,7 @@ static void run_scenario(const char *path)
             if (r.rows[i].desired < 0 || r.rows[i].ready > r.rows[i].running)
                 abort();
         replay_print_table(s, &r, &out);
-        replay_print_svg(s, &r, &out);
+        replay_print_svg(&(struct replay_shown){s, &r}, 1, &out);
         json_decref(replay_json(s, &r));
         replay_result_finish(&r);
     }

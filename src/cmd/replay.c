@@ -14,9 +14,9 @@
 #define MAX_SWEEP 1000
 
 struct replay_opts {
-    const char *output, *compare, *save;
+    const char *output, *prices, *save;
     struct replay_record record;
-    struct gs_opt_list set, sweep;
+    struct gs_opt_list set, sweep, compare;
 };
 
 static struct gs_error *apply(struct replay_scenario *s, const char *setting)
@@ -33,11 +33,14 @@ static struct gs_error *load(const struct replay_opts *o, const char *path,
                              struct replay_scenario **ret)
 {
     struct gs_error *err = replay_scenario_load(path, ret);
-    for (size_t i = 0; !err && i < o->set.len; i++) {
+    if (err)
+        return err;
+    if (o->prices)
+        err = replay_scenario_prices(*ret, o->prices);
+    for (size_t i = 0; !err && i < o->set.len; i++)
         err = apply(*ret, o->set.items[i]);
-        if (err)
-            replay_scenario_free(*ret);
-    }
+    if (err)
+        replay_scenario_free(*ret);
     return err;
 }
 
@@ -61,7 +64,7 @@ static struct gs_error *show(const struct replay_opts *o, const char *path)
     if (gs_streq(o->output, "csv")) {
         replay_print_csv(&r, &out);
     } else if (gs_streq(o->output, "svg")) {
-        replay_print_svg(s, &r, &out);
+        replay_print_svg(&(struct replay_shown){s, &r}, 1, &out);
     } else if (gs_streq(o->output, "json")) {
         GS_AUTO_JSON json_t *j = replay_json(s, &r);
         gs_json_dump_pretty(j, &out);
@@ -77,61 +80,44 @@ static struct gs_error *show(const struct replay_opts *o, const char *path)
 
 // --- several, side by side ---
 
-struct line {
-    char *name;
-    struct replay_summary summary;
-};
-
-struct lines {
-    struct line *items;
-    size_t n, cap;
-};
-
-static void lines_finish(struct lines *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        free(l->items[i].name);
-    free(l->items);
-}
-
-// name is taken.
-static void run_line(struct lines *l, const struct replay_scenario *s, char *name)
-{
-    gs_grow(&l->items, &l->cap, l->n, sizeof(*l->items));
-    struct line *line = &l->items[l->n++];
-    line->name = name;
-    replay_summarize(s, &line->summary);
-}
-
-static void print_lines(const struct lines *l)
+static void show_several(const struct replay_opts *o, const struct replay_shown *shown, size_t n)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    GS_AUTO_FREE const char **names = gs_alloc_array(l->n + 1, sizeof(*names));
-    GS_AUTO_FREE const struct replay_summary **sums = gs_alloc_array(l->n + 1, sizeof(*sums));
-    for (size_t i = 0; i < l->n; i++) {
-        names[i] = l->items[i].name;
-        sums[i] = &l->items[i].summary;
+    if (gs_streq(o->output, "svg")) {
+        replay_print_svg(shown, n, &out);
+    } else if (gs_streq(o->output, "json")) {
+        GS_AUTO_JSON json_t *j = replay_comparison_json(shown, n);
+        gs_json_dump_pretty(j, &out);
+        gs_buf_add_char(&out, '\n');
+    } else {
+        replay_print_comparison(shown, n, &out);
     }
-    replay_print_summaries(names, sums, l->n, &out);
     write_out(&out);
 }
 
 static struct gs_error *compare(const struct replay_opts *o, const char *path)
 {
-    const char *const paths[] = {path, o->compare};
-    struct lines l = {0};
+    size_t n = 0, want = o->compare.len + 1;
+    GS_AUTO_FREE struct replay_scenario **scenarios = gs_alloc_array(want, sizeof(*scenarios));
+    GS_AUTO_FREE struct replay_result *results = gs_alloc_array(want, sizeof(*results));
+    GS_AUTO_FREE struct replay_shown *shown = gs_alloc_array(want, sizeof(*shown));
     struct gs_error *err = NULL;
-    for (size_t i = 0; !err && i < GS_ARRAY_LEN(paths); i++) {
-        struct replay_scenario *s = NULL;
-        err = load(o, paths[i], &s);
+    if (gs_streq(o->output, "csv"))
+        return gs_error_new(GS_EINVAL, "--compare has no csv; want table, json or svg");
+    while (!err && n < want) {
+        err = load(o, n ? o->compare.items[n - 1] : path, &scenarios[n]);
         if (err)
             break;
-        run_line(&l, s, gs_strdup(s->name));
-        replay_scenario_free(s);
+        replay_run(scenarios[n], &results[n]);
+        shown[n] = (struct replay_shown){scenarios[n], &results[n]};
+        n++;
     }
     if (!err)
-        print_lines(&l);
-    lines_finish(&l);
+        show_several(o, shown, n);
+    for (size_t i = 0; i < n; i++) {
+        replay_result_finish(&results[i]);
+        replay_scenario_free(scenarios[i]);
+    }
     return err;
 }
 
@@ -173,7 +159,13 @@ static struct gs_error *read_values(const char *text, struct gs_opt_list *ret)
     return NULL;
 }
 
-static struct gs_error *run_setting(const struct replay_opts *o, const char *path, const char *name,
+struct lines {
+    char **names;
+    struct replay_scenario **scenarios;
+    size_t n;
+};
+
+static struct gs_error *add_setting(const struct replay_opts *o, const char *path, const char *name,
                                     const char *value, struct lines *l)
 {
     struct replay_scenario *s = NULL;
@@ -181,12 +173,35 @@ static struct gs_error *run_setting(const struct replay_opts *o, const char *pat
     if (err)
         return err;
     err = replay_scenario_set(s, name, value);
-    if (err)
-        err = gs_error_wrap(err, "--sweep %s=%s", name, value);
-    else
-        run_line(l, s, gs_format("%s=%s", name, value));
-    replay_scenario_free(s);
-    return err;
+    if (err) {
+        replay_scenario_free(s);
+        return gs_error_wrap(err, "--sweep %s=%s", name, value);
+    }
+    l->names[l->n] = gs_format("%s=%s", name, value);
+    l->scenarios[l->n++] = s;
+    return NULL;
+}
+
+static void print_lines(const struct lines *l)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    GS_AUTO_FREE struct replay_summary *sums = gs_alloc_array(l->n + 1, sizeof(*sums));
+    GS_AUTO_FREE const struct replay_summary **list = gs_alloc_array(l->n + 1, sizeof(*list));
+    replay_summarize_all((const struct replay_scenario *const *)l->scenarios, l->n, sums);
+    for (size_t i = 0; i < l->n; i++)
+        list[i] = &sums[i];
+    replay_print_summaries((const char *const *)l->names, list, l->n, &out);
+    write_out(&out);
+}
+
+static void lines_finish(struct lines *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->names[i]);
+        replay_scenario_free(l->scenarios[i]);
+    }
+    free(l->names);
+    free(l->scenarios);
 }
 
 static struct gs_error *sweep(const struct replay_opts *o, const char *path, const char *text)
@@ -196,12 +211,13 @@ static struct gs_error *sweep(const struct replay_opts *o, const char *path, con
         return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
     GS_AUTO_FREE char *name = gs_strndup(text, (size_t)(equals - text));
     struct gs_opt_list values = {0};
-    struct lines l = {0};
     struct gs_error *err = read_values(equals + 1, &values);
     if (err)
         err = gs_error_wrap(err, "--sweep %s", text);
+    struct lines l = {.names = gs_alloc_array(values.len + 1, sizeof(*l.names)),
+                      .scenarios = gs_alloc_array(values.len + 1, sizeof(*l.scenarios))};
     for (size_t i = 0; !err && i < values.len; i++)
-        err = run_setting(o, path, name, values.items[i], &l);
+        err = add_setting(o, path, name, values.items[i], &l);
     if (!err)
         print_lines(&l);
     lines_finish(&l);
@@ -214,7 +230,7 @@ static struct gs_error *sweep(const struct replay_opts *o, const char *path, con
 static struct gs_error *replay(const struct replay_opts *o, const char *path)
 {
     struct gs_error *err = NULL;
-    if (o->compare)
+    if (o->compare.len)
         return compare(o, path);
     for (size_t i = 0; !err && i < o->sweep.len; i++)
         err = sweep(o, path, o->sweep.items[i]);
@@ -271,9 +287,15 @@ static const struct gs_opt opts[] = {
              "pass), svg (a picture)."},
     {.name = "compare",
      .arg = "SCENARIO",
-     .type = GS_OPT_STRING,
+     .type = GS_OPT_STRINGS,
      AT(compare),
-     .help = "Another scenario: the summaries of both, side by side."},
+     .help = "Another scenario: all figures side by side, or both in one picture (-o svg). "
+             "Repeatable."},
+    {.name = "prices",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prices),
+     .help = "Prices of GPUs and instances, in place of those that the scenario names."},
     {.name = "sweep",
      .arg = "NAME=VALUES",
      .type = GS_OPT_STRINGS,
@@ -285,7 +307,8 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRINGS,
      AT(set),
      .help = "Before it runs: target (of the first metric), min, max, tolerance, downscaleWindow, "
-             "sync, startup, delay, capacity, nodes (the most), provision, idle, duration. "
+             "sync, startup, drain, delay, capacity, nodes (the most), provision, idle, gpu, "
+             "instance, duration. "
              "Repeatable."},
     {.name = "hpa",
      .arg = "FILE",
@@ -357,7 +380,7 @@ const struct gs_verb verb_replay = {
         "a load over time, replicas that serve it, nodes that take time to come. The decisions "
         "are made by the function that the controller uses; the cluster is a model. Prints the "
         "replicas over time with the reason of each change, GPU hours, price, time over the "
-        "level and queueing. In place of a scenario it can ask a Prometheus what the "
+        "level, queueing and waits. In place of a scenario it can ask a Prometheus what the "
         "autoscaler's metrics showed, and decide on that.",
     .examples = "gpuscale replay burst.yaml\n"
                 "gpuscale replay burst.yaml -o svg > burst.svg\n"

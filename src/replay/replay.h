@@ -41,6 +41,7 @@ struct replay_scenario {
     struct curve load;
     double capacity;               // of one replica, in the load's unit
     int64_t startup_ms;            // from a pod's start to ready
+    int64_t drain_ms;              // from a pod's end until its GPUs are free
     int64_t delay_ms;              // age of what the controller sees
     struct replay_metric *metrics; // of spec.metrics, by name
     size_t n_metrics;
@@ -51,16 +52,23 @@ struct replay_scenario {
     size_t gpus_per_replica, gpus_per_node, min_nodes, max_nodes; // gpus_per_node 0: no nodes
     int64_t provision_ms, idle_ms;                                // of a node
     double price;                                                 // of a GPU hour
-    double level; // utilization that counts as too high, percent
+    double node_price; // of a node's hour; 0: the price of its GPUs
+    double level;      // utilization that counts as too high, percent
+
+    json_t *prices;             // the table, or NULL
+    const char *gpu, *instance; // rows of it, or NULL
 };
 
 // file:line:column in errors. The scenario's texts live as long as it.
 struct gs_error *replay_scenario_load(const char *path, struct replay_scenario **ret);
 void replay_scenario_free(struct replay_scenario *s);
 // "target=70", "min=2", "max=10", "downscaleWindow=60s", "sync=5s", "startup=30s",
-// "tolerance=0.05".
+// "tolerance=0.05", "instance=p5.48xlarge".
 struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name,
                                      const char *value);
+// Another table of prices; what the scenario names of it has to be there.
+struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *path);
+const char *replay_currency(const struct replay_scenario *s); // "" when it has no name
 
 // What was at a pass of the autoscaler.
 struct replay_row {
@@ -77,6 +85,11 @@ struct replay_summary {
     double over_level_s;   // time above the level, or with a queue
     double over_target_s;  // … with a metric above its target by more than the tolerance
     double served, offered, queue_max, wait_s; // wait_s: mean, by Little's law
+    double wait_p50_s, wait_p99_s;             // of the work that was served, in whole seconds
+    double unserved;                           // waiting at the end
+    double drain_gpu_hours;                    // of replicas that were ending, in gpu_hours
+    double node_hours;
+    size_t nodes_added, nodes_removed, max_nodes;
     size_t ups, downs, passes;
     int32_t min_replicas, max_replicas;
     double mean_replicas;
@@ -99,8 +112,20 @@ void replay_print_table(const struct replay_scenario *s, const struct replay_res
                         struct gs_buf *out); // the passes at which something changed, the summary
 void replay_print_csv(const struct replay_result *r, struct gs_buf *out); // every pass
 json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r);
-void replay_print_svg(const struct replay_scenario *s, const struct replay_result *r,
-                      struct gs_buf *out);
+// A scenario and what came of it.
+struct replay_shown {
+    const struct replay_scenario *scenario;
+    const struct replay_result *result;
+};
+// One picture, a colour for each of several.
+void replay_print_svg(const struct replay_shown *shown, size_t n, struct gs_buf *out);
 // Summaries side by side; names: the heads of the columns.
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out);
+// All figures of two or more scenarios, the difference to the first one beside each.
+void replay_print_comparison(const struct replay_shown *shown, size_t n, struct gs_buf *out);
+json_t *replay_comparison_json(const struct replay_shown *shown, size_t n);
+
+// The summaries of independent scenarios, on all processors.
+void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
+                          struct replay_summary *ret);

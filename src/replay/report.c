@@ -13,24 +13,40 @@ static void add_time(struct gs_buf *out, int64_t t_ms)
 
 // --- table ---
 
+static void add_cost(const struct replay_scenario *s, const struct replay_summary *u,
+                     struct gs_buf *out)
+{
+    const char *currency = replay_currency(s);
+    gs_buf_addf(out, "GPU hours %.2f of the replicas", u->gpu_hours);
+    if (u->drain_gpu_hours > 0)
+        gs_buf_addf(out, " (%.2f while they ended)", u->drain_gpu_hours);
+    if (s->gpus_per_node)
+        gs_buf_addf(out, ", %.2f of the nodes", u->node_gpu_hours);
+    if (u->price > 0)
+        gs_buf_addf(out, "; price %.2f%s%s", u->price, *currency ? " " : "", currency);
+    if (s->gpus_per_node)
+        gs_buf_addf(out, "\n%zu node%s at most, %zu added, %zu removed", u->max_nodes,
+                    u->max_nodes == 1 ? "" : "s", u->nodes_added, u->nodes_removed);
+    if (u->pending_s > 0)
+        gs_buf_addf(out, "; replicas waited %.0f s for nodes, all together", u->pending_s);
+    gs_buf_add_char(out, '\n');
+}
+
 static void add_summary(const struct replay_scenario *s, const struct replay_summary *u,
                         struct gs_buf *out)
 {
     gs_buf_addf(out, "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu passes\n",
                 u->min_replicas, u->max_replicas, u->mean_replicas, u->ups, u->downs, u->passes);
-    gs_buf_addf(out, "GPU hours %.2f of the replicas", u->gpu_hours);
-    if (s->gpus_per_node)
-        gs_buf_addf(out, ", %.2f of the nodes", u->node_gpu_hours);
-    if (s->price > 0)
-        gs_buf_addf(out, "; price %.2f", u->price);
+    add_cost(s, u, out);
+    gs_buf_addf(out, "above the target for %.0f s; over %g %% or queueing for %.0f s\n",
+                u->over_target_s, s->level, u->over_level_s);
     gs_buf_addf(out,
-                "\nabove the target for %.0f s; over %g %% or queueing for %.0f s; longest queue "
-                "%.6g; mean wait %.3g s; served "
-                "%.6g of %.6g\n",
-                u->over_target_s, s->level, u->over_level_s, u->queue_max, u->wait_s, u->served,
-                u->offered);
-    if (u->pending_s > 0)
-        gs_buf_addf(out, "replicas waited %.0f s for nodes, all together\n", u->pending_s);
+                "longest queue %.6g; wait: mean %.3g s, half of the work within %g s, 99 %% within "
+                "%g s; served %.6g of %.6g",
+                u->queue_max, u->wait_s, u->wait_p50_s, u->wait_p99_s, u->served, u->offered);
+    if (u->unserved > 0)
+        gs_buf_addf(out, ", %.6g waits at the end", u->unserved);
+    gs_buf_add_char(out, '\n');
 }
 
 void replay_print_table(const struct replay_scenario *s, const struct replay_result *r,
@@ -73,17 +89,83 @@ void replay_print_csv(const struct replay_result *r, struct gs_buf *out)
 
 // --- JSON ---
 
+// --- figures ---
+
+struct figure {
+    const char *label, *json;
+    double (*of)(const struct replay_summary *u);
+    int decimals;
+};
+
+#define FIGURE(name, value)                                                                        \
+    static double name(const struct replay_summary *u)                                             \
+    {                                                                                              \
+        return (double)(value);                                                                    \
+    }
+FIGURE(price_of, u->price)
+FIGURE(gpu_hours_of, u->gpu_hours)
+FIGURE(drain_hours_of, u->drain_gpu_hours)
+FIGURE(node_gpu_hours_of, u->node_gpu_hours)
+FIGURE(node_hours_of, u->node_hours)
+FIGURE(max_nodes_of, u->max_nodes)
+FIGURE(added_of, u->nodes_added)
+FIGURE(removed_of, u->nodes_removed)
+FIGURE(pending_of, u->pending_s)
+FIGURE(mean_of, u->mean_replicas)
+FIGURE(least_of, u->min_replicas)
+FIGURE(most_of, u->max_replicas)
+FIGURE(ups_of, u->ups)
+FIGURE(downs_of, u->downs)
+FIGURE(passes_of, u->passes)
+FIGURE(over_target_of, u->over_target_s)
+FIGURE(over_level_of, u->over_level_s)
+FIGURE(queue_of, u->queue_max)
+FIGURE(wait_of, u->wait_s)
+FIGURE(wait_p50_of, u->wait_p50_s)
+FIGURE(wait_p99_of, u->wait_p99_s)
+FIGURE(offered_of, u->offered)
+FIGURE(served_of, u->served)
+FIGURE(unserved_of, u->unserved)
+#undef FIGURE
+
+static const struct figure figures[] = {
+    {"price", "price", price_of, 2},
+    {"GPU hours of the replicas", "gpuHours", gpu_hours_of, 2},
+    {"… while they ended", "drainGpuHours", drain_hours_of, 2},
+    {"GPU hours of the nodes", "nodeGpuHours", node_gpu_hours_of, 2},
+    {"node hours", "nodeHours", node_hours_of, 2},
+    {"nodes, at most", "maxNodes", max_nodes_of, 0},
+    {"nodes added", "nodesAdded", added_of, 0},
+    {"nodes removed", "nodesRemoved", removed_of, 0},
+    {"replicas waiting for nodes, s", "podSecondsWithoutNode", pending_of, 0},
+    {"replicas, mean", "meanReplicas", mean_of, 2},
+    {"replicas, least", "minReplicas", least_of, 0},
+    {"replicas, most", "maxReplicas", most_of, 0},
+    {"scale-ups", "scaleUps", ups_of, 0},
+    {"scale-downs", "scaleDowns", downs_of, 0},
+    {"passes", "passes", passes_of, 0},
+    {"above the target, s", "secondsOverTarget", over_target_of, 0},
+    {"over the level or queueing, s", "secondsOverLevel", over_level_of, 0},
+    {"longest queue", "longestQueue", queue_of, 0},
+    {"wait, mean, s", "meanWaitSeconds", wait_of, 1},
+    {"wait of half of the work, s", "waitP50Seconds", wait_p50_of, 0},
+    {"wait of 99 % of the work, s", "waitP99Seconds", wait_p99_of, 0},
+    {"work offered", "offered", offered_of, 0},
+    {"work served", "served", served_of, 0},
+    {"work waiting at the end", "unserved", unserved_of, 0},
+};
+
 static json_t *summary_json(const struct replay_summary *u)
 {
-    return json_pack(
-        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-        "minReplicas", (json_int_t)u->min_replicas, "maxReplicas", (json_int_t)u->max_replicas,
-        "meanReplicas", u->mean_replicas, "scaleUps", (json_int_t)u->ups, "scaleDowns",
-        (json_int_t)u->downs, "passes", (json_int_t)u->passes, "gpuHours", u->gpu_hours,
-        "nodeGpuHours", u->node_gpu_hours, "price", u->price, "secondsOverLevel", u->over_level_s,
-        "secondsOverTarget", u->over_target_s, "longestQueue", u->queue_max, "meanWaitSeconds",
-        u->wait_s, "offered", u->offered, "served", u->served, "podSecondsWithoutNode",
-        u->pending_s);
+    json_t *out = json_object();
+    for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
+        double v = figures[i].of(u);
+        // Counts are integers; sums of seconds keep their form.
+        bool whole = figures[i].decimals == 0 && v == floor(v) && fabs(v) < 1e15;
+        json_object_set_new(out, figures[i].json,
+                            whole ? json_integer((json_int_t)v) : json_real(v));
+    }
+    return out;
 }
 
 json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r)
@@ -100,8 +182,8 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
             json_object_set_new(row, "why", json_string(w->why));
         json_array_append_new(passes, row);
     }
-    return json_pack("{s:s, s:o, s:o}", "name", s->name, "summary", summary_json(&r->summary),
-                     "passes", passes);
+    return json_pack("{s:s, s:s, s:o, s:o}", "name", s->name, "currency", replay_currency(s),
+                     "summary", summary_json(&r->summary), "passes", passes);
 }
 
 // --- side by side ---
@@ -109,124 +191,83 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out)
 {
-    gs_buf_addf(out, "%-32s %9s %9s %9s %9s %7s %8s %10s %9s\n", "", "GPU hours", "price", "over s",
-                "target s", "events", "mean", "max queue", "wait s");
+    gs_buf_addf(out, "%-32s %9s %9s %9s %9s %7s %8s %10s %9s %7s %7s\n", "", "GPU hours", "price",
+                "over s", "target s", "events", "mean", "max queue", "wait s", "p50 s", "p99 s");
     for (size_t i = 0; i < n; i++)
-        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.0f %9.0f %7zu %8.2f %10.6g %9.3g\n", names[i],
-                    s[i]->node_gpu_hours > 0 ? s[i]->node_gpu_hours : s[i]->gpu_hours, s[i]->price,
-                    s[i]->over_level_s, s[i]->over_target_s, s[i]->ups + s[i]->downs,
-                    s[i]->mean_replicas, s[i]->queue_max, s[i]->wait_s);
+        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.0f %9.0f %7zu %8.2f %10.6g %9.3g %7g %7g\n",
+                    names[i], s[i]->node_gpu_hours > 0 ? s[i]->node_gpu_hours : s[i]->gpu_hours,
+                    s[i]->price, s[i]->over_level_s, s[i]->over_target_s, s[i]->ups + s[i]->downs,
+                    s[i]->mean_replicas, s[i]->queue_max, s[i]->wait_s, s[i]->wait_p50_s,
+                    s[i]->wait_p99_s);
 }
 
-// --- picture ---
-
-enum { WIDTH = 900, PANEL = 160, LEFT = 60, GAP = 34, TOP = 40, RIGHT = 20 };
-
-struct panel {
-    const char *title, *colour;
-    double (*value)(const struct replay_row *w);
-    bool steps;
-};
-
-static double load_of(const struct replay_row *w)
+static int columns_of(const char *text)
 {
-    return w->load;
-}
-static double utilization_of(const struct replay_row *w)
-{
-    return w->utilization;
-}
-static double desired_of(const struct replay_row *w)
-{
-    return w->desired;
-}
-static double ready_of(const struct replay_row *w)
-{
-    return w->ready;
-}
-static double queue_of(const struct replay_row *w)
-{
-    return w->queue;
+    int n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
 }
 
-static double top_of(const struct replay_result *r, double (*value)(const struct replay_row *w))
+static void add_padded(const char *text, int width, bool right, struct gs_buf *out)
 {
-    double top = 0;
-    for (size_t i = 0; i < r->n; i++)
-        top = fmax(top, value(&r->rows[i]));
-    return top > 0 ? top : 1;
+    int room = width - columns_of(text);
+    gs_buf_addf(out, "%*s%s%*s", right && room > 0 ? room : 0, "", text,
+                !right && room > 0 ? room : 0, "");
 }
 
-static void add_line(const struct replay_result *r, const struct panel *p, double top, int y,
-                     int64_t duration_ms, struct gs_buf *out)
+enum { LABEL = 32, COLUMN = 22 };
+
+// A name that is too long for its column loses its end.
+static void add_name(const char *name, struct gs_buf *out)
 {
-    gs_buf_addf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" d=\"", p->colour);
-    for (size_t i = 0; i < r->n; i++) {
-        double x = LEFT + (double)r->rows[i].t_ms / (double)duration_ms * (WIDTH - LEFT - RIGHT);
-        double h = y + PANEL - p->value(&r->rows[i]) / top * PANEL;
-        if (i && p->steps)
-            gs_buf_addf(out, "H%.1f", x);
-        gs_buf_addf(out, "%s%.1f,%.1f", i ? "L" : "M", x, h);
+    GS_AUTO_BUF struct gs_buf cut = {0};
+    for (const char *c = name; *c; c++) {
+        bool begins = ((unsigned char)*c & 0xC0) != 0x80;
+        if (begins && cut.len && columns_of(cut.data) >= COLUMN - 3) {
+            gs_buf_add_str(&cut, "…");
+            break;
+        }
+        gs_buf_add_char(&cut, *c);
     }
-    gs_buf_add_str(out, "\"/>\n");
+    add_padded(cut.len ? cut.data : "", COLUMN, true, out);
 }
 
-static void add_frame(const char *title, double top, int y, struct gs_buf *out)
+static void add_value(double v, double first, bool is_first, int decimals, struct gs_buf *out)
 {
-    gs_buf_addf(out,
-                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" "
-                "stroke=\"#999\"/>\n"
-                "<text x=\"%d\" y=\"%d\">%s</text>\n"
-                "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.4g</text>\n"
-                "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">0</text>\n",
-                LEFT, y, WIDTH - LEFT - RIGHT, PANEL, LEFT, y - 6, title, LEFT - 6, y + 10, top,
-                LEFT - 6, y + PANEL);
+    GS_AUTO_BUF struct gs_buf cell = {0};
+    gs_buf_addf(&cell, "%.*f", decimals, v);
+    if (!is_first && v != first && first > 0)
+        gs_buf_addf(&cell, " (%+.0f %%)", 100 * (v - first) / first);
+    add_padded(cell.data, COLUMN, true, out);
 }
 
-static void add_escaped(const char *s, struct gs_buf *out)
+void replay_print_comparison(const struct replay_shown *shown, size_t n, struct gs_buf *out)
 {
-    for (; *s; s++) {
-        if (*s == '<')
-            gs_buf_add_str(out, "&lt;");
-        else if (*s == '&')
-            gs_buf_add_str(out, "&amp;");
-        else
-            gs_buf_add_char(out, *s);
+    add_padded("", LABEL, false, out);
+    for (size_t k = 0; k < n; k++)
+        add_name(shown[k].scenario->name, out);
+    gs_buf_add_char(out, '\n');
+    for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
+        const struct figure *f = &figures[i];
+        double first = f->of(&shown[0].result->summary), largest = 0;
+        for (size_t k = 0; k < n; k++)
+            largest = fmax(largest, f->of(&shown[k].result->summary));
+        if (!(largest > 0)) // nothing to tell, as of nodes where there are none
+            continue;
+        add_padded(f->label, LABEL, false, out);
+        for (size_t k = 0; k < n; k++)
+            add_value(f->of(&shown[k].result->summary), first, k == 0, f->decimals, out);
+        gs_buf_add_char(out, '\n');
     }
 }
 
-void replay_print_svg(const struct replay_scenario *s, const struct replay_result *r,
-                      struct gs_buf *out)
+json_t *replay_comparison_json(const struct replay_shown *shown, size_t n)
 {
-    static const struct panel panels[] = {
-        {"load", "#1f77b4", load_of, false},
-        {"utilization of the ready replicas, %", "#d62728", utilization_of, false},
-        {"replicas: wanted (dark), ready (light)", "#2ca02c", desired_of, true},
-        {"queue", "#9467bd", queue_of, false},
-    };
-    const struct panel ready = {NULL, "#98df8a", ready_of, true};
-    size_t n = GS_ARRAY_LEN(panels);
-    int height = TOP + (int)n * (PANEL + GAP) + 20;
-    gs_buf_addf(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-                "font-family=\"sans-serif\" font-size=\"12\">\n"
-                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\" "
-                "font-size=\"14\">",
-                WIDTH, height, LEFT);
-    add_escaped(s->name, out);
-    gs_buf_add_str(out, "</text>\n");
-    for (size_t i = 0; i < n; i++) {
-        int y = TOP + (int)i * (PANEL + GAP);
-        double top = top_of(r, panels[i].value);
-        add_frame(panels[i].title, top, y, out);
-        if (panels[i].value == desired_of)
-            add_line(r, &ready, top, y, s->duration_ms, out);
-        add_line(r, &panels[i], top, y, s->duration_ms, out);
-    }
-    GS_AUTO_BUF struct gs_buf end = {0};
-    add_time(&end, s->duration_ms);
-    gs_buf_addf(out,
-                "<text x=\"%d\" y=\"%d\">0:00:00</text><text x=\"%d\" y=\"%d\" "
-                "text-anchor=\"end\">%s</text>\n</svg>\n",
-                LEFT, height - 24, WIDTH - RIGHT, height - 24, end.data);
+    json_t *list = json_array();
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", shown[k].scenario->name,
+                                              "currency", replay_currency(shown[k].scenario),
+                                              "summary", summary_json(&shown[k].result->summary)));
+    return list;
 }

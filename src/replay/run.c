@@ -260,7 +260,12 @@ static void run(const struct replay_scenario *s, struct replay_result *ret)
     double seconds = (double)s->duration_ms / 1000;
     w.sum.mean_replicas = w.replica_seconds / seconds;
     w.sum.wait_s = w.sum.served > 0 ? w.queue_seconds / w.sum.served : 0;
-    w.sum.price = s->price * (s->gpus_per_node ? w.sum.node_gpu_hours : w.sum.gpu_hours);
+    w.sum.wait_p50_s = waits_quantile(&w.waits, 0.5);
+    w.sum.wait_p99_s = waits_quantile(&w.waits, 0.99);
+    w.sum.unserved = w.queue;
+    w.sum.price = s->node_price > 0  ? s->node_price * w.sum.node_hours
+                  : s->gpus_per_node ? s->price * w.sum.node_gpu_hours
+                                     : s->price * w.sum.gpu_hours;
     ret->summary = w.sum;
     world_finish(&w);
     view_finish(&v, s->spec.n_metrics);

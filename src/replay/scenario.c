@@ -6,7 +6,8 @@
 #include "codec/yaml.h"
 #include "engine/config/reader.h"
 #include "hpa/convert.h"
-#include "replay/replay.h"
+#include "replay/prices.h"
+#include "replay/settings.h"
 
 #include <libgen.h>
 #include <math.h>
@@ -14,7 +15,6 @@
 #define MAX_FILE        ((size_t)16 << 20)
 #define MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
 #define MAX_DELAY_MS    (INT64_C(24) * 3600 * 1000)
-#define MAX_REPLICAS    10000
 
 // The scenario while it is read: what only the reader needs beside it.
 struct draft {
@@ -22,12 +22,9 @@ struct draft {
     struct gs_arena arena;
     const char *hpa_file; // NULL: inline
     bool inline_hpa;
+    const char *prices_file;
+    bool inline_prices;
     struct curve *next_curve;
-};
-
-struct own { // s's texts
-    struct replay_scenario s;
-    struct gs_arena arena;
 };
 
 static double read_number(struct config_reader *r, const json_t *v)
@@ -60,8 +57,8 @@ static void read_tolerance(struct config_reader *r, const json_t *v, void *out)
 static void read_replicas(struct config_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
-    if (n > MAX_REPLICAS || n != floor(n))
-        config_fail(r, v, "replicas: want a whole number up to %d", MAX_REPLICAS);
+    if (n > REPLAY_MAX_REPLICAS || n != floor(n))
+        config_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     else
         ((struct draft *)out)->s.replicas = (int32_t)n;
 }
@@ -96,6 +93,8 @@ static void read_workload(struct config_reader *r, const json_t *v, void *out)
     static const struct config_field fields[] = {
         {"capacity", FIELD_READ, 0, read_capacity},
         {"startup", FIELD_MS, AT(startup_ms), NULL},
+        {"drain", FIELD_MS, AT(drain_ms), NULL},
+        {"gpu", FIELD_TEXT, AT(gpu), NULL},
         {"load", FIELD_READ, 0, read_load},
         {"repeat", FIELD_MS, AT(load.repeat_ms), NULL},
         {"gpusPerReplica", FIELD_COUNT, AT(gpus_per_replica), NULL},
@@ -108,6 +107,7 @@ static void read_nodes(struct config_reader *r, const json_t *v, void *out)
 {
     static const struct config_field fields[] = {
         {"gpusPerNode", FIELD_COUNT, AT(gpus_per_node), NULL},
+        {"instance", FIELD_TEXT, AT(instance), NULL},
         {"min", FIELD_COUNT, AT(min_nodes), NULL},
         {"max", FIELD_COUNT, AT(max_nodes), NULL},
         {"provision", FIELD_MS, AT(provision_ms), NULL},
@@ -191,9 +191,9 @@ static void read_metrics(struct config_reader *r, const json_t *v, void *out)
 static void read_scale(struct config_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
-    if (n > MAX_REPLICAS || n != floor(n))
-        config_fail(r, v, "scale: want a whole number up to %d", MAX_REPLICAS);
-    ((struct replay_event *)out)->scale = (int32_t)fmin(n, MAX_REPLICAS);
+    if (n > REPLAY_MAX_REPLICAS || n != floor(n))
+        config_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
+    ((struct replay_event *)out)->scale = (int32_t)fmin(n, REPLAY_MAX_REPLICAS);
 }
 
 // - {at: 10m, lose: 2}
@@ -239,20 +239,23 @@ static void read_hpa(struct config_reader *r, const json_t *v, void *out)
         d->inline_hpa = true; // read from the document with types
 }
 
+static void read_prices(struct config_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    if (json_is_string(v))
+        d->prices_file = config_path(r, config_text(r, v));
+    else
+        d->inline_prices = true;
+}
+
 static const struct config_field top_fields[] = {
-    {"name", FIELD_TEXT, AT(name), NULL},
-    {"hpa", FIELD_READ, 0, read_hpa},
-    {"controller", FIELD_READ, 0, read_controller},
-    {"duration", FIELD_MS, AT(duration_ms), NULL},
-    {"replicas", FIELD_READ, 0, read_replicas},
-    {"workload", FIELD_READ, 0, read_workload},
-    {"metrics", FIELD_READ, 0, read_metrics},
-    {"delay", FIELD_MS, AT(delay_ms), NULL},
-    {"nodes", FIELD_READ, 0, read_nodes},
-    {"price", FIELD_READ, 0, read_price},
-    {"level", FIELD_READ, 0, read_level},
-    {"events", FIELD_READ, 0, read_events},
-    {0},
+    {"name", FIELD_TEXT, AT(name), NULL},           {"hpa", FIELD_READ, 0, read_hpa},
+    {"controller", FIELD_READ, 0, read_controller}, {"duration", FIELD_MS, AT(duration_ms), NULL},
+    {"replicas", FIELD_READ, 0, read_replicas},     {"workload", FIELD_READ, 0, read_workload},
+    {"metrics", FIELD_READ, 0, read_metrics},       {"delay", FIELD_MS, AT(delay_ms), NULL},
+    {"nodes", FIELD_READ, 0, read_nodes},           {"price", FIELD_READ, 0, read_price},
+    {"prices", FIELD_READ, 0, read_prices},         {"level", FIELD_READ, 0, read_level},
+    {"events", FIELD_READ, 0, read_events},         {0},
 };
 #undef AT
 
@@ -369,7 +372,7 @@ static struct gs_error *order_metrics(struct replay_scenario *s)
     return err;
 }
 
-static struct gs_error *check(const struct replay_scenario *s)
+struct gs_error *scenario_check(const struct replay_scenario *s)
 {
     if (s->sync_ms < 1000)
         return gs_error_new(GS_EINVAL, "controller.sync: at least 1s");
@@ -407,6 +410,20 @@ static struct gs_error *read_draft(const char *path, struct gs_slice text, struc
     return r.err;
 }
 
+static struct gs_error *load_inline_prices(struct replay_scenario *s, struct gs_slice text,
+                                           const char *name)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    const json_t *table = err ? NULL : json_object_get(docs.items[0].value, "prices");
+    if (!err)
+        err = in_file(prices_check(table), name);
+    if (!err)
+        s->prices = json_incref((json_t *)table);
+    gs_yaml_docs_finish(&docs);
+    return err;
+}
+
 static struct gs_error *finish(const char *path, struct gs_slice text, struct draft *d)
 {
     struct gs_error *err = d->hpa_file ? load_hpa_file(&d->s, d->hpa_file)
@@ -415,8 +432,14 @@ static struct gs_error *finish(const char *path, struct gs_slice text, struct dr
                                : gs_error_new(GS_EINVAL, "%s: a scenario needs \"hpa\"", path);
     if (!err)
         err = in_file(order_metrics(&d->s), path);
+    if (!err && d->prices_file)
+        err = prices_load(d->prices_file, &d->s.prices);
+    if (!err && d->inline_prices)
+        err = load_inline_prices(&d->s, text, path);
     if (!err)
-        err = in_file(check(&d->s), path);
+        err = in_file(scenario_look_up(&d->s), path);
+    if (!err)
+        err = in_file(scenario_check(&d->s), path);
     return err;
 }
 
@@ -430,7 +453,7 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
     err = read_draft(path, gs_buf_slice(&text), &d);
     if (!err)
         err = finish(path, gs_buf_slice(&text), &d);
-    struct own *own = gs_alloc(sizeof(*own));
+    struct scenario_own *own = gs_alloc(sizeof(*own));
     own->s = d.s;
     own->arena = d.arena;
     if (err) {
@@ -447,7 +470,7 @@ void replay_scenario_free(struct replay_scenario *s)
 {
     if (!s)
         return;
-    struct own *own = GS_CONTAINER_OF(s, struct own, s);
+    struct scenario_own *own = GS_CONTAINER_OF(s, struct scenario_own, s);
     for (size_t i = 0; s->metrics && i < s->n_metrics; i++) {
         curve_finish(&s->metrics[i].series);
         curve_finish(&s->metrics[i].series_replicas);
@@ -457,82 +480,7 @@ void replay_scenario_free(struct replay_scenario *s)
     curve_finish(&s->load);
     hpa_spec_finish(&s->spec);
     json_decref(s->object);
+    json_decref(s->prices);
     gs_arena_finish(&own->arena);
     free(own);
-}
-
-// --- one setting ---
-
-static struct gs_error *set_target(struct replay_scenario *s, double v)
-{
-    struct hpa_metric_spec *m = s->spec.n_metrics ? &s->spec.metrics[0] : NULL;
-    if (!m)
-        return gs_error_new(GS_EINVAL, "target: the autoscaler has no metric");
-    if (m->has_utilization)
-        m->utilization = (int32_t)v;
-    else if (m->has_average_value)
-        m->average_value = (int64_t)(v * 1000);
-    else
-        m->value = (int64_t)(v * 1000);
-    return v >= 1 ? NULL : gs_error_new(GS_EINVAL, "target: at least 1");
-}
-
-static struct gs_error *set_number(struct replay_scenario *s, const char *name, double v)
-{
-    if (gs_streq(name, "target"))
-        return set_target(s, v);
-    if (gs_streq(name, "tolerance"))
-        s->controller.tolerance = v;
-    else if (gs_streq(name, "min") && v >= 0 && v <= s->spec.max_replicas)
-        s->spec.min_replicas = (int32_t)v;
-    else if (gs_streq(name, "max") && v >= s->spec.min_replicas && v <= MAX_REPLICAS)
-        s->spec.max_replicas = (int32_t)v;
-    else if (gs_streq(name, "capacity") && v > 0)
-        s->capacity = v;
-    else if (gs_streq(name, "nodes") && v >= (double)s->min_nodes && v <= 100000)
-        s->max_nodes = (size_t)v;
-    else
-        return gs_error_new(GS_EINVAL, "%s cannot be %g here", name, v);
-    return NULL;
-}
-
-struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name, const char *value)
-{
-    static const char *const numbers[] = {"target", "tolerance", "min", "max", "capacity", "nodes"};
-    const struct {
-        const char *name;
-        int64_t *ms;
-    } times[] = {
-        {"downscaleWindow", &s->controller.downscale_window_ms},
-        {"sync", &s->sync_ms},
-        {"startup", &s->startup_ms},
-        {"delay", &s->delay_ms},
-        {"provision", &s->provision_ms},
-        {"idle", &s->idle_ms},
-        {"duration", &s->duration_ms},
-    };
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        double v = 0;
-        if (!gs_streq(name, numbers[i]))
-            continue;
-        struct gs_error *err = gs_parse_double(gs_slice_of(value), &v);
-        return err ? gs_error_wrap(err, "%s", name) : set_number(s, name, v);
-    }
-    for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
-        int64_t ns = 0;
-        if (!gs_streq(name, times[i].name))
-            continue;
-        struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
-        if (err)
-            return gs_error_wrap(err, "%s", name);
-        *times[i].ms = ns / GS_NS_PER_MS;
-        // A window of the autoscaler itself would hide the controller's.
-        if (times[i].ms == &s->controller.downscale_window_ms && s->spec.has_behavior)
-            s->spec.down.window_seconds = (int32_t)(ns / GS_NS_PER_SEC);
-        return check(s);
-    }
-    return gs_error_new(GS_EINVAL,
-                        "\"%s\" cannot be set; target, min, max, tolerance, downscaleWindow, sync, "
-                        "startup, delay, capacity, nodes, provision, idle and duration can",
-                        name);
 }

@@ -45,6 +45,7 @@ static void provision(struct world *w)
     size_t wanted = waiting * w->s->gpus_per_replica, have = free_gpus(w);
     while (have < wanted && nodes_there(w) < w->s->max_nodes) {
         add_node(w, w->t_ms + w->s->provision_ms);
+        w->sum.nodes_added++;
         have += w->s->gpus_per_node;
     }
 }
@@ -54,8 +55,10 @@ static void remove_idle_nodes(struct world *w)
     for (size_t i = 0; i < w->n_nodes && nodes_there(w) > w->s->min_nodes; i++) {
         struct world_node *n = &w->nodes[i];
         if (!n->gone && !n->used && n->ready_ms <= w->t_ms &&
-            w->t_ms - n->idle_since_ms >= w->s->idle_ms)
+            w->t_ms - n->idle_since_ms >= w->s->idle_ms) {
             n->gone = w->counts.stale = true;
+            w->sum.nodes_removed++;
+        }
     }
 }
 
@@ -90,14 +93,38 @@ static void start_pods(struct world *w)
     }
 }
 
+static void free_gpus_of(struct world *w, size_t node)
+{
+    if (node == NO_NODE)
+        return;
+    struct world_node *n = &w->nodes[node];
+    n->used -= w->s->gpus_per_replica;
+    if (!n->used)
+        n->idle_since_ms = w->t_ms;
+}
+
+static void end_drains(struct world *w)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_drains; i++) {
+        if (w->drains[i].until_ms <= w->t_ms)
+            free_gpus_of(w, w->drains[i].node);
+        else
+            w->drains[kept++] = w->drains[i];
+    }
+    w->n_drains = kept;
+}
+
+// It serves no longer; with a drain time it keeps its GPUs until it is done with what it has.
 static void remove_pod(struct world *w, size_t i)
 {
+    const struct world_pod *p = &w->pods[i];
     w->counts.stale = true;
-    if (w->pods[i].node != NO_NODE) {
-        struct world_node *n = &w->nodes[w->pods[i].node];
-        n->used -= w->s->gpus_per_replica;
-        if (!n->used)
-            n->idle_since_ms = w->t_ms;
+    if (p->started_ms != INT64_MAX && w->s->drain_ms > 0) {
+        gs_grow(&w->drains, &w->drains_cap, w->n_drains, sizeof(*w->drains));
+        w->drains[w->n_drains++] = (struct world_drain){w->t_ms + w->s->drain_ms, p->node};
+    } else {
+        free_gpus_of(w, p->node);
     }
     memmove(&w->pods[i], &w->pods[i + 1], (w->n_pods - i - 1) * sizeof(*w->pods));
     w->n_pods--;
@@ -187,8 +214,13 @@ const struct world_counts *world_count(struct world *w)
         return c;
     *c = (struct world_counts){.until_ms = INT64_MAX, .rest = true};
     count_pods(w, c);
+    c->draining = (int32_t)w->n_drains;
+    for (size_t i = 0; i < w->n_drains; i++)
+        sooner(&c->until_ms, w->drains[i].until_ms);
     if (w->s->gpus_per_node)
         count_nodes(w, c);
+    if (c->nodes > w->sum.max_nodes)
+        w->sum.max_nodes = c->nodes;
     w->version++;
     return c;
 }
@@ -254,6 +286,13 @@ static struct world_past serve(struct world *w)
     struct world_past p = {.load = curve_near(&w->s->load, w->t_ms, &w->load),
                            .ready = world_count(w)->ready};
     double can = p.ready * w->s->capacity, wanted = p.load + w->queue, done = at_most(wanted, can);
+    int64_t now_s = w->t_ms / STEP_MS;
+    if (w->queue > 0 || done < wanted) {
+        waits_add(&w->waits, now_s, p.load);
+        waits_serve(&w->waits, now_s, done);
+    } else {
+        waits_serve_at_once(&w->waits, done);
+    }
     w->queue = wanted - done;
     p.queue = w->queue;
     p.utilization = can > 0 ? 100 * done / can : wanted > 0 ? 100 : 0;
@@ -276,7 +315,9 @@ static void add_up(struct world *w, const struct world_past *p)
     struct replay_summary *s = &w->sum;
     const struct world_counts *c = world_count(w);
     size_t gpus = w->s->gpus_per_replica, pending = w->n_pods - (size_t)c->running;
-    s->gpu_hours += c->running * (double)gpus / 3600;
+    s->gpu_hours += (c->running + c->draining) * (double)gpus / 3600;
+    s->drain_gpu_hours += c->draining * (double)gpus / 3600;
+    s->node_hours += (double)c->nodes / 3600;
     s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) / 3600;
     s->over_level_s += p->utilization > w->s->level || p->queue > 0;
     s->queue_max = fmax(s->queue_max, p->queue);
@@ -290,7 +331,8 @@ static void step(struct world *w)
 {
     bool rest = world_count(w)->rest;
     w->t_ms += STEP_MS;
-    if (!rest) {
+    if (!rest || w->n_drains) {
+        end_drains(w);
         start_pods(w);
         if (w->s->gpus_per_node) {
             provision(w);
@@ -344,7 +386,12 @@ static void skip(struct world *w, const struct stretch *to)
     struct replay_summary *s = &w->sum;
     s->offered += work;
     s->served += work;
-    s->gpu_hours += c->running * gpus * n / 3600;
+    waits_serve_at_once(&w->waits, work);
+    s->gpu_hours += (c->running + c->draining) * gpus * n / 3600;
+    if (c->draining)
+        s->drain_gpu_hours += c->draining * gpus * n / 3600;
+    if (c->nodes)
+        s->node_hours += (double)c->nodes * n / 3600;
     if (c->nodes)
         s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) * n / 3600;
     s->over_level_s += 100 * to->last / to->can > w->s->level ? n : 0;
@@ -386,11 +433,14 @@ void world_start(struct world *w, const struct replay_scenario *s)
     remember(w, serve(w));
     w->sum.offered = w->sum.served = 0;
     w->queue = 0;
+    waits_finish(&w->waits);
 }
 
 void world_finish(struct world *w)
 {
     free(w->pods);
+    free(w->drains);
+    waits_finish(&w->waits);
     free(w->nodes);
     free(w->past);
 }

@@ -4,10 +4,16 @@
 #pragma once
 
 #include "replay/replay.h"
+#include "replay/waits.h"
 
 struct world_pod {
     char name[24];
     int64_t created_ms, started_ms, ready_ms; // started: INT64_MAX while it waits for a node
+    size_t node;
+};
+
+struct world_drain { // a pod that ends
+    int64_t until_ms;
     size_t node;
 };
 
@@ -35,7 +41,7 @@ struct world_counts {
     int64_t until_ms; // when the next of them is ready
     bool stale;
     bool rest; // nothing waits or may go
-    int32_t ready, running;
+    int32_t ready, running, draining;
     size_t nodes, nodes_ready;
 };
 
@@ -44,10 +50,13 @@ struct world {
     int64_t t_ms;
     struct world_pod *pods; // the oldest first
     size_t n_pods, pods_cap;
+    struct world_drain *drains;
+    size_t n_drains, drains_cap;
     struct world_node *nodes;
     size_t n_nodes, nodes_cap;
     size_t next_name;
-    double queue;            // work that waits, in units of load * seconds
+    double queue; // work that waits, in units of load * seconds
+    struct waits waits;
     struct world_past *past; // of the last seconds, by second modulo n_past, a power of two
     size_t n_past, looked_back;
     struct world_calm calm;               // the last seconds, which are not in `past`

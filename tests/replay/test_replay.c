@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "replay/replay.h"
+#include "replay/waits.h"
 #include "unit.h"
 
 #include <math.h>
@@ -170,6 +171,12 @@ static void wrong_scenarios_name_the_place(void **state)
          "0}}\n",
          "spec.maxReplicas"},
         {"hpa: nowhere.yaml\n", "nowhere.yaml"},
+        {HPA(UTILIZATION) "prices: {gpu: {A: 1}}\n", "prices have no field \"gpu\""},
+        {HPA(UTILIZATION) "prices: {gpus: {A: x}}\n", "gpus: A: want the price of an hour"},
+        {HPA(UTILIZATION) "prices: {instances: {a: {gpus: 0, price: 1}}}\n", "instances: a: want"},
+        {HPA(UTILIZATION) "prices: {gpus: {A: 1}}\nworkload: {gpu: B}\n", "there are: A"},
+        {HPA(UTILIZATION) "workload: {gpu: B}\n", "no price of the GPU \"B\"; there are: none"},
+        {HPA(UTILIZATION) "prices: none.yaml\n", "none.yaml"},
         {"[]\n", "one YAML mapping"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
@@ -262,6 +269,144 @@ static void a_repeated_load_starts_over(void **state)
     (void)state;
 }
 
+// Of 100 a second ten seconds come, 50 a second can be served: what comes last waits for 10 s, half
+// of the work for at most 5.
+static void waits_are_those_of_a_queue(void **state)
+{
+    struct waits w = {0};
+    double queue = 0;
+    for (int64_t t = 1; t <= 20; t++) {
+        double load = t <= 10 ? 100 : 0;
+        queue += load - 50;
+        waits_add(&w, t, load);
+        waits_serve(&w, t, 50);
+    }
+    assert_true(queue == 0);
+    assert_true(waits_quantile(&w, 1) == 10);
+    assert_true(waits_quantile(&w, 0.5) == 5);
+    assert_true(waits_quantile(&w, 0) == 0);
+    waits_serve_at_once(&w, 9000);
+    assert_true(waits_quantile(&w, 0.5) == 0);
+    assert_true(waits_quantile(&w, 0.99) == 9); // of 10,000 the 100 that waited longest begin there
+    waits_finish(&w);
+    assert_true(waits_quantile(&w, 0.5) == 0);
+    (void)state;
+}
+
+// A replica that goes keeps its GPUs for the drain time, and its node with them.
+static void replicas_drain(void **state)
+{
+    static const char *const drains[] = {"0s", "4m"};
+    struct replay_summary sum[2];
+    for (int i = 0; i < 2; i++) {
+        struct replay_scenario *s;
+        GS_AUTO_FREE char *text = gs_format(
+            HPA(UTILIZATION) "duration: 1h\ndelay: 0s\nreplicas: 4\n"
+                             "controller: {downscaleWindow: 5m}\n"
+                             "workload: {capacity: 100, startup: 10s, drain: %s, load: [[0s, "
+                             "50]]}\n"
+                             "nodes: {gpusPerNode: 2, min: 1, max: 3, idle: 0s}\nprice: 3\n",
+            drains[i]);
+        assert_ok(load_text(text, &s));
+        replay_summarize(s, &sum[i]);
+        replay_scenario_free(s);
+    }
+    assert_int_equal(sum[0].max_replicas, 4);
+    assert_int_equal(sum[0].min_replicas, 1);
+    assert_int_equal(sum[0].nodes_removed, 1);
+    assert_true(sum[0].drain_gpu_hours == 0);
+    // Three replicas of one GPU for four minutes, and the node that held two of them.
+    assert_true(fabs(sum[1].drain_gpu_hours - 3 * 240 / 3600.0) < 0.002);
+    assert_true(fabs(sum[1].gpu_hours - sum[0].gpu_hours - 3 * 240 / 3600.0) < 0.002);
+    assert_true(fabs(sum[1].node_gpu_hours - sum[0].node_gpu_hours - 2 * 240 / 3600.0) < 0.002);
+    assert_true(fabs(sum[1].price - 3 * sum[1].node_gpu_hours) < 1e-9);
+    (void)state;
+}
+
+#define PRICES                                                                                     \
+    "prices: {currency: EUR, gpus: {H100: 2.5, A100: 1}, instances: {big: {gpus: 8, price: 16}, "  \
+    "small: {gpus: 2, price: 5}}}\n"
+
+static void prices_come_from_a_table(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_summary sum;
+    assert_ok(load_text(HPA(UTILIZATION) "duration: 1h\n" PRICES
+                                         "workload: {capacity: 100, gpu: H100, load: [[0s, 50]]}\n",
+                        &s));
+    replay_summarize(s, &sum);
+    assert_true(sum.gpu_hours > 0 && fabs(sum.price - 2.5 * sum.gpu_hours) < 1e-9);
+    assert_string_equal(replay_currency(s), "EUR");
+    assert_ok(replay_scenario_set(s, "gpu", "A100"));
+    replay_summarize(s, &sum);
+    assert_true(fabs(sum.price - sum.gpu_hours) < 1e-9);
+    // Of a node the hour is paid, however many of its GPUs are used.
+    assert_ok(replay_scenario_set(s, "instance", "big"));
+    replay_summarize(s, &sum);
+    assert_true(fabs(sum.node_hours - 1) < 1e-6 && fabs(sum.price - 16) < 1e-4);
+    assert_true(fabs(sum.node_gpu_hours - 8) < 1e-5);
+    assert_error(replay_scenario_set(s, "instance", "huge"), GS_ENOTFOUND,
+                 "no price of the instance \"huge\"; there are: big, small");
+    replay_scenario_free(s);
+    (void)state;
+}
+
+// On all processors what comes one after the other, in the same order.
+static void many_at_once_are_the_same(void **state)
+{
+    enum { N = 9 };
+    struct replay_scenario *s[N];
+    struct replay_summary all[N];
+    for (int i = 0; i < N; i++) {
+        GS_AUTO_FREE char *target = gs_format("%d", 10 + 10 * i);
+        assert_ok(load_text(HPA(UTILIZATION) "duration: 2h\nworkload: {capacity: 50, load: [[0s, "
+                                             "20], [1h, 300], [2h, 10]]}\n",
+                            &s[i]));
+        assert_ok(replay_scenario_set(s[i], "target", target));
+    }
+    replay_summarize_all((const struct replay_scenario *const *)s, N, all);
+    for (int i = 0; i < N; i++) {
+        struct replay_summary one;
+        replay_summarize(s[i], &one);
+        assert_true(one.gpu_hours == all[i].gpu_hours && one.ups == all[i].ups);
+        assert_true(one.wait_s == all[i].wait_s && one.served == all[i].served);
+        replay_scenario_free(s[i]);
+    }
+    assert_true(all[0].gpu_hours > all[N - 1].gpu_hours);
+    (void)state;
+}
+
+static void a_comparison_has_all_figures(void **state)
+{
+    struct replay_scenario *s;
+    struct replay_result r[2];
+    GS_AUTO_BUF struct gs_buf table = {0};
+    GS_AUTO_BUF struct gs_buf svg = {0};
+    assert_ok(
+        load_text("name: a <b> & c\n" HPA(UTILIZATION) "workload: {capacity: 100, load: [[0s, "
+                                                       "150]]}\n",
+                  &s));
+    replay_run(s, &r[0]);
+    assert_ok(replay_scenario_set(s, "target", "25"));
+    replay_run(s, &r[1]);
+    const struct replay_shown shown[] = {{s, &r[0]}, {s, &r[1]}};
+    replay_print_comparison(shown, 2, &table);
+    assert_non_null(strstr(table.data, "GPU hours of the replicas"));
+    assert_non_null(strstr(table.data, "wait of 99 % of the work, s"));
+    assert_null(strstr(table.data, "GPU hours of the nodes")); // there are none
+    replay_print_svg(shown, 2, &svg);
+    assert_non_null(strstr(svg.data, "a &lt;b> &amp; c"));
+    assert_null(strstr(svg.data, "nan"));
+    GS_AUTO_JSON json_t *j = replay_comparison_json(shown, 2);
+    assert_int_equal(json_array_size(j), 2);
+    assert_true(json_number_value(gs_json_get(json_array_get(j, 1), "summary", "gpuHours", NULL)) ==
+                r[1].summary.gpu_hours);
+    for (int i = 0; i < 2; i++)
+        replay_result_finish(&r[i]);
+    replay_scenario_free(s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +417,11 @@ int main(void)
         cmocka_unit_test(a_recorded_metric_leads),
         cmocka_unit_test(a_queue_scales),
         cmocka_unit_test(a_repeated_load_starts_over),
+        cmocka_unit_test(waits_are_those_of_a_queue),
+        cmocka_unit_test(replicas_drain),
+        cmocka_unit_test(prices_come_from_a_table),
+        cmocka_unit_test(many_at_once_are_the_same),
+        cmocka_unit_test(a_comparison_has_all_figures),
         cmocka_unit_test(settings_change_it),
         cmocka_unit_test(wrong_scenarios_name_the_place),
     };

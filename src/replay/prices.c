@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/prices.h"
+
+#include "base/slice.h"
+#include "codec/yaml.h"
+
+#define MAX_GPUS 1024 // of a node
+
+static bool is_price(const json_t *v)
+{
+    return json_is_number(v) && json_number_value(v) >= 0 && json_number_value(v) < 1e9;
+}
+
+static struct gs_error *check_gpus(const json_t *gpus)
+{
+    const char *model;
+    json_t *v;
+    if (gpus && !json_is_object(gpus))
+        return gs_error_new(GS_EINVAL, "gpus: want a mapping from models to prices of an hour");
+    json_object_foreach ((json_t *)gpus, model, v) {
+        if (!is_price(v))
+            return gs_error_new(GS_EINVAL, "gpus: %s: want the price of an hour", model);
+    }
+    return NULL;
+}
+
+static struct gs_error *check_instance(const char *type, const json_t *v)
+{
+    const char *key;
+    json_t *field;
+    int64_t gpus = gs_json_int(v, 0, "gpus", NULL);
+    json_object_foreach ((json_t *)v, key, field) {
+        if (!gs_streq(key, "gpus") && !gs_streq(key, "price"))
+            return gs_error_new(GS_EINVAL, "instances: %s has a field \"%s\"; want gpus and price",
+                                type, key);
+    }
+    if (gpus < 1 || gpus > MAX_GPUS || !is_price(json_object_get(v, "price")))
+        return gs_error_new(GS_EINVAL, "instances: %s: want {gpus: COUNT, price: OF AN HOUR}",
+                            type);
+    return NULL;
+}
+
+struct gs_error *prices_check(const json_t *table)
+{
+    const char *key;
+    json_t *v;
+    if (!json_is_object(table))
+        return gs_error_new(GS_EINVAL, "prices: want a mapping with gpus and instances");
+    json_object_foreach ((json_t *)table, key, v) {
+        if (!gs_streq(key, "gpus") && !gs_streq(key, "instances") && !gs_streq(key, "currency"))
+            return gs_error_new(GS_EINVAL,
+                                "prices have no field \"%s\"; they have gpus, instances and "
+                                "currency",
+                                key);
+    }
+    const json_t *instances = json_object_get(table, "instances");
+    const json_t *currency = json_object_get(table, "currency");
+    if (currency && !json_is_string(currency))
+        return gs_error_new(GS_EINVAL, "currency: want a text");
+    if (instances && !json_is_object(instances))
+        return gs_error_new(GS_EINVAL, "instances: want a mapping from types");
+    struct gs_error *err = check_gpus(json_object_get(table, "gpus"));
+    json_object_foreach ((json_t *)instances, key, v) {
+        if (!err)
+            err = check_instance(key, v);
+    }
+    return err;
+}
+
+struct gs_error *prices_load(const char *path, json_t **ret)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    if (err)
+        return err;
+    if (docs.len != 1)
+        err = gs_error_new(GS_EINVAL, "prices are one YAML document");
+    else
+        err = prices_check(docs.items[0].value);
+    if (!err)
+        *ret = json_incref(docs.items[0].value);
+    gs_yaml_docs_finish(&docs);
+    return err ? gs_error_wrap(err, "%s", path) : NULL;
+}
+
+static struct gs_error *unknown(const char *what, const char *name, const json_t *known)
+{
+    GS_AUTO_BUF struct gs_buf names = {0};
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)known, key, v) {
+        gs_buf_addf(&names, "%s%s", names.len ? ", " : "", key);
+    }
+    return gs_error_new(GS_ENOTFOUND, "no price of the %s \"%s\"; there are: %s", what, name,
+                        names.len ? names.data : "none");
+}
+
+struct gs_error *prices_of_gpu(const json_t *table, const char *model, double *ret)
+{
+    const json_t *gpus = json_object_get(table, "gpus"), *v = json_object_get(gpus, model);
+    if (!v)
+        return unknown("GPU", model, gpus);
+    *ret = json_number_value(v);
+    return NULL;
+}
+
+struct gs_error *prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
+                                    double *ret)
+{
+    const json_t *all = json_object_get(table, "instances"), *v = json_object_get(all, type);
+    if (!v)
+        return unknown("instance", type, all);
+    *ret_gpus = (size_t)gs_json_int(v, 0, "gpus", NULL);
+    *ret = json_number_value(json_object_get(v, "price"));
+    return NULL;
+}

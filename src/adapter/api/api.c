@@ -127,7 +127,7 @@ static void dispatch(struct api_call *c)
     }
     if (ours && c->path.kind == API_BAD_PATH)
         kube_reply_failure(x, 400, "BadRequest", "invalid request path");
-    else if (!api_health(c) && !api_discovery(c) && !api_openapi(c)) {
+    else if (!api_health(c) && !api_discovery(c) && !api_reply_openapi(c)) {
         if (ours)
             kube_reply_status(
                 x, kube_status_failure(404, "NotFound",

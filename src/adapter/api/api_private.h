@@ -53,7 +53,7 @@ void api_usage_cancel(struct usage_call *u);
 // Discovery, OpenAPI, health and the rest, all answered at once (discovery.c, openapi.c, health.c).
 // False: no such path.
 bool api_discovery(struct api_call *c);
-bool api_openapi(struct api_call *c);
+bool api_reply_openapi(struct api_call *c);
 bool api_health(struct api_call *c);
 
 // --- forms of answers (accept.c, table.c) ---

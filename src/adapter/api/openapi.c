@@ -327,7 +327,7 @@ static json_t *make_index(const struct api *a)
     return json_pack("{s:o}", "paths", paths);
 }
 
-bool api_openapi(struct api_call *c)
+bool api_reply_openapi(struct api_call *c)
 {
     const char *path = http_path(c->x);
     if (gs_streq(path, "/openapi/v2")) {

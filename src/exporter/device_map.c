@@ -252,7 +252,7 @@ static bool key_of_cdi(const Podresources__ClaimResource *c, char *ret, size_t s
         const char *name = strchr(c->cdi_devices[i]->name, '=');
         if (name && strlen(name + 1) < size &&
             (gs_starts(name + 1, "GPU-") || gs_starts(name + 1, "MIG-"))) {
-            strcpy(ret, name + 1);
+            memcpy(ret, name + 1, strlen(name + 1) + 1);
             return true;
         }
     }
@@ -268,7 +268,7 @@ static bool key_of_claim(const struct reader *r, const Podresources__ClaimResour
     if (!s || !s->slice || !s->slice(s->arg, c->pool_name, c->device_name, ret_slice))
         return key_of_cdi(c, ret, size) || device_key_of_claim(c->device_name, ret, size);
     if (ret_slice->uuid[0] && strlen(ret_slice->uuid) < size) {
-        strcpy(ret, ret_slice->uuid);
+        memcpy(ret, ret_slice->uuid, strlen(ret_slice->uuid) + 1);
         return true;
     }
     // MIG devices that are made for the claim have no UUID in the slice.

@@ -70,10 +70,8 @@ static void keep(json_t *obj, const char *const *names, size_t n)
 
 static void keep_each(json_t *items, const char *const *names, size_t n)
 {
-    size_t i;
-    json_t *item;
-    json_array_foreach (items, i, item)
-        keep(item, names, n);
+    for (size_t i = 0; i < json_array_size(items); i++)
+        keep(json_array_get(items, i), names, n);
 }
 
 static void trim(json_t *pod)

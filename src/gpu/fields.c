@@ -36,9 +36,9 @@ struct gpu_value backend_double(nvml_ret ret, double v)
 
 static struct gpu_value watts(nvml_ret ret, unsigned milliwatt)
 {
-    // More than 100 kW is no board.
-    return ret == NVML_OK && milliwatt > 100000000 ? (struct gpu_value){.validity = GPU_FAILED}
-                                                   : backend_double(ret, milliwatt / 1000.0);
+    if (ret == NVML_OK && milliwatt > 100000000) // more than 100 kW is no board
+        return (struct gpu_value){.validity = GPU_FAILED};
+    return backend_double(ret, milliwatt / 1000.0);
 }
 
 static struct gpu_value celsius(nvml_ret ret, int64_t v)

@@ -66,6 +66,8 @@ static void hanging_driver_stops_nothing_else(void **state)
     assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
     WAIT_FOR(f, "/health", f->status == 503);
     assert_non_null(strstr(f->body.data, "driver"));
+    assert_int_equal(get(f, "/healthz"), 503);
+    assert_int_equal(get(f, "/"), 200); // what a liveness probe asks: a restart would not help
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_sampler_stuck", "", "") == 1);
     assert_int_equal(f->status, 200);
     assert_null(strstr(f->body.data, "DCGM_FI_DEV_")); // not repeated as if it were measured

@@ -29,7 +29,7 @@ static char *library_path(const char *name)
     return gs_format("%s/tests/gpu/lib%s.so", getenv("GPUSCALE_BUILD_ROOT"), name);
 }
 
-static void open_library(const char *name)
+static void open_with(const char *name, bool max_util)
 {
     GS_AUTO_FREE char *path = library_path(name);
     f.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -42,9 +42,14 @@ static void open_library(const char *name)
     f.fake->stride = 24;
     for (int i = 0; i < FAKE_GPUS; i++)
         f.fake->gpus[i].memory_total = (uint64_t)80 << 30;
-    struct gpu_backend_config cfg = {.library = path};
+    struct gpu_backend_config cfg = {.library = path, .max_util = max_util};
     struct gs_error *err = gpu_backend_open(&cfg, &f.backend);
     assert_null(err);
+}
+
+static void open_library(const char *name)
+{
+    open_with(name, false);
 }
 
 static const struct gpu_snapshot *sample(void)
@@ -292,6 +297,35 @@ static void utilisation_is_the_mean_of_the_interval(void **state)
     assert_int_field(&sample()->devices[0], GPU_F_GPU_UTIL, 5);
 }
 
+static void utilisation_is_the_highest_when_asked_for(void **state)
+{
+    open_with("fakenvml2", true);
+    struct fake_gpu *g = &f.fake->gpus[0];
+    sample();
+    uint64_t now = (uint64_t)gs_unix_us();
+    g->samples[0] = (struct nvml_sample){now, {.u32 = 10}};
+    g->n_samples = 1;
+    sample();
+    g->samples[0] = (struct nvml_sample){now + 1000000, {.u32 = 90}};
+    g->samples[1] = (struct nvml_sample){now + 4000000, {.u32 = 20}};
+    g->n_samples = 2;
+    assert_int_field(&sample()->devices[0], GPU_F_GPU_UTIL, 90);
+}
+
+// Fields that are asked for later are read from the next pass on, texts among them.
+static void other_fields_while_it_runs(void **state)
+{
+    bool wanted[GPU_F_COUNT] = {[GPU_F_POWER_USAGE] = true};
+    open_library("fakenvml2");
+    gpu_backend_want(f.backend, wanted);
+    assert_int_equal(sample()->devices[0].fields[GPU_F_SM_CLOCK].validity, GPU_UNKNOWN);
+    wanted[GPU_F_SM_CLOCK] = true;
+    wanted[GPU_F_POWER_USAGE] = false;
+    gpu_backend_want(f.backend, wanted);
+    assert_int_not_equal(sample()->devices[0].fields[GPU_F_SM_CLOCK].validity, GPU_UNKNOWN);
+    assert_int_equal(f.s->devices[0].fields[GPU_F_POWER_USAGE].validity, GPU_UNKNOWN);
+}
+
 static void error_codes_become_reasons(void **state)
 {
     open_library("fakenvml2");
@@ -414,6 +448,8 @@ int main(void)
         cmocka_unit_test_teardown(process_utilisation, teardown),
         cmocka_unit_test_teardown(several_records_of_a_process, teardown),
         cmocka_unit_test_teardown(utilisation_is_the_mean_of_the_interval, teardown),
+        cmocka_unit_test_teardown(utilisation_is_the_highest_when_asked_for, teardown),
+        cmocka_unit_test_teardown(other_fields_while_it_runs, teardown),
         cmocka_unit_test_teardown(error_codes_become_reasons, teardown),
         cmocka_unit_test_teardown(lost_gpu_keeps_its_name_and_the_others_go_on, teardown),
         cmocka_unit_test_teardown(gpus_come_and_go, teardown),

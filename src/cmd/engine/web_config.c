@@ -189,7 +189,7 @@ struct gs_error *web_config_renew(struct web_config *w, const char *path,
 {
     struct web_config *read = NULL;
     struct gs_error *err = web_config_load(path, &read);
-    if (err)
+    if (err || !read)
         return err;
     if (!read->cert != !w->cert || read->require_client != w->require_client ||
         !same_text(read->client_ca, w->client_ca))

@@ -64,7 +64,8 @@ static void add_column(struct gs_buf *row, const char *text, char end)
     for (; *text; text++) {
         if (*text == '"')
             gs_buf_add_char(row, '"');
-        gs_buf_add_char(row, *text == '\n' || *text == '\r' ? ' ' : *text); // a row is a line
+        bool breaks = *text == '\n' || *text == '\r'; // a row is a line
+        gs_buf_add_char(row, breaks ? (char)' ' : *text);
     }
     gs_buf_add_char(row, '"');
     gs_buf_add_char(row, end);

@@ -129,7 +129,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         gs_warn("exporter", "ending although a driver call has not returned");
         if (err)
             fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
-        fflush(NULL);
+        (void)fflush(NULL);
         _exit(err ? 1 : 0);
     }
     return err;

@@ -166,6 +166,8 @@ static void hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
     struct hpa_controller *c = arg;
     GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
     struct item *i = gs_hmap_get_str(c->items, key);
+    if (!new_obj && c->cfg.gone)
+        c->cfg.gone(c->cfg.arg, old_obj);
     if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
         new_obj = NULL;
     if (!new_obj) {
@@ -202,7 +204,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
     if (c->cfg.sync_period_ms < 1)
         c->cfg.sync_period_ms = 1;
     c->items = gs_hmap_new(item_free);
-    c->hpas = kube_cache_new(loop, client, KUBE_HPAS, NULL, NULL);
+    c->hpas = kube_cache_new(loop, client, KUBE_HPAS, cfg->ns, NULL);
     struct hpa_resources *resources = hpa_resources_new(client);
     c->env = (struct hpa_run_env){
         .loop = loop,
@@ -237,6 +239,13 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_start(c->hpas);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
+}
+
+void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const char *name)
+{
+    const json_t *object = kube_cache_get(c->hpas, ns, name);
+    if (object)
+        hpa_changed(c, object, object);
 }
 
 void hpa_controller_free(struct hpa_controller *c)

@@ -18,7 +18,9 @@ struct hpa_controller_config {
     bool shadow;
     // Whether an object is ours; asked for each change of it. NULL: all are.
     bool (*wanted)(void *arg, const json_t *hpa);
+    void (*gone)(void *arg, const json_t *hpa); // deleted; may be NULL
     void *arg;
+    const char *ns; // only its objects are read; NULL: all namespaces
 };
 
 // Called after each pass over an HPA, for the status block and the timeline. Borrowed.
@@ -29,4 +31,6 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                           const struct hpa_controller_config *cfg);
 void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
 void hpa_controller_start(struct hpa_controller *c);
+// wanted() may say something else about it now.
+void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const char *name);
 void hpa_controller_free(struct hpa_controller *c);

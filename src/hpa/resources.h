@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which resource serves a kind ("Deployment" of "apps/v1" is deployments): the usual ones from a
 // table, others by asking the API once. As in Kubernetes the group decides: where the version named
-// does not have the kind, another one may. Strings of what was found stay valid as long as the object.
+// does not have the kind, another one may. Strings of what was found stay valid as long as the
+// object.
 #pragma once
 
 #include "kube/client.h"

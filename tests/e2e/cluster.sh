@@ -91,6 +91,15 @@ start_control_plane() {
     start etcd etcd --data-dir "$dir/etcd" --unsafe-no-fsync --listen-client-urls "http://127.0.0.1:$etcd_port" \
         --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
         --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port"
+    # What service accounts of the namespace of our manifests ask for.
+    cat >"$dir/audit.yaml" <<EOF
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, userGroups: ["system:serviceaccounts:monitoring"]}
+- {level: None}
+EOF
     start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
         --bind-address $api_address --advertise-address $api_address --endpoint-reconciler-type=$reconciler \
         --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
@@ -100,7 +109,7 @@ start_control_plane() {
         --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
         --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file "$dir/front-proxy.crt" \
         --proxy-client-key-file "$dir/front-proxy.key" --enable-aggregator-routing=false \
-        --feature-gates=HPAScaleToZero=true
+        --feature-gates=HPAScaleToZero=true --audit-policy-file "$dir/audit.yaml" --audit-log-path "$dir/audit.log"
     wait_for 120 "the API server is ready" kubectl get --raw /readyz
     start_controller_manager
     start scheduler "$bin/kube-scheduler" --kubeconfig "$dir/scheduler.kubeconfig" --leader-elect=false --secure-port=0

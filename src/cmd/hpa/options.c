@@ -16,14 +16,17 @@ const struct gs_opt hpa_option_rows[] = {
      .def = "shadow",
      .type = GS_OPT_STRING,
      AT(mode),
-     .help = "shadow writes nothing: each decision is shown beside the cluster's. control scales "
-             "the objects that carry the annotation gpuscale.io/autoscaler: \"true\"."},
+     .help =
+         "shadow writes nothing: each decision is shown beside the cluster's. control scales "
+         "the objects with the label or annotation gpuscale.io/autoscaler: \"true\" whose status "
+         "no other controller writes."},
     {.name = "all",
      .type = GS_OPT_BOOL,
      AT(all),
-     .help = "control: all objects, with or without the annotation. Only where the cluster's own "
-             "controller is off (kube-controller-manager "
-             "--controllers=*,-horizontal-pod-autoscaler-controller)."},
+     .help =
+         "control: all objects, with or without the mark, at once. Only where the cluster's own "
+         "controller is off (kube-controller-manager "
+         "--controllers=*,-horizontal-pod-autoscaler-controller)."},
     {.name = "namespace",
      .alias = "n",
      .arg = "NAME",

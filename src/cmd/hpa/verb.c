@@ -8,6 +8,7 @@
 #include "cmd/hpa/options.h"
 #include "cmd/hpa/watcher.h"
 #include "cmd/verbs.h"
+#include "hpa/claims.h"
 #include "hpa/controller.h"
 #include "kube/election.h"
 #include "kube/kubeconfig.h"
@@ -17,9 +18,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define ANNOTATION      "gpuscale.io/autoscaler"
-#define TELL_EVERY_MS   INT64_C(60000)
-#define CLUSTER_MANAGER "kube-controller-manager"
+#define MARK    "gpuscale.io/autoscaler" // label or annotation
+#define MANAGER "gpuscale-hpa"           // user agent: our name in managedFields
+
+// Periods that another controller has to write a status in, and those until it is asked again.
+#define WAIT_PERIODS  3
+#define AGAIN_PERIODS 30
 
 struct run {
     const struct hpa_opts *o;
@@ -29,12 +33,12 @@ struct run {
     struct kube_client *client;
     struct kube_cache *pods;
     struct hpa_controller *controller;
+    struct hpa_claims *claims;      // NULL: shadow
     struct kube_election *election; // NULL: not wanted
     struct hpa_watcher *watcher;
     struct http_server *server;
     bool shadow, failed, scale_to_zero;
     int release;
-    int64_t told_ms; // of the last word about a doubly managed object
 };
 
 static bool is_json(const struct hpa_opts *o)
@@ -55,45 +59,37 @@ static void on_signal(uv_signal_t *s, int signum)
 
 // --- which objects ---
 
-// The cluster's controller writes the status of each object in every period.
-static bool is_run_by_cluster(const struct run *r, const json_t *hpa)
+static bool is_marked(const json_t *hpa)
 {
-    const json_t *fields = gs_json_get(hpa, "metadata", "managedFields", NULL);
-    int64_t recent_ms = gs_unix_ms() - 3 * r->o->sync_period / GS_NS_PER_MS;
-    for (size_t i = 0; i < json_array_size(fields); i++) {
-        const json_t *f = json_array_get(fields, i);
-        const char *time = gs_json_str(f, "time", NULL);
-        int64_t t_ms = 0;
-        if (!gs_streq(gs_json_str(f, "manager", NULL), CLUSTER_MANAGER) ||
-            !gs_streq(gs_json_str(f, "subresource", NULL), "status") || !time)
-            continue;
-        GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(time), &t_ms);
-        if (!err && t_ms > recent_ms)
-            return true;
-    }
-    return false;
+    return gs_streq(gs_json_str(hpa, "metadata", "annotations", MARK, NULL), "true") ||
+           gs_streq(gs_json_str(hpa, "metadata", "labels", MARK, NULL), "true");
 }
 
 static bool is_wanted(void *arg, const json_t *hpa)
 {
     struct run *r = arg;
-    if (r->o->ns && !gs_streq(kube_namespace(hpa), r->o->ns))
-        return false;
-    if (r->shadow)
+    if (!r->claims)
         return true;
-    const char *mark = gs_json_str(hpa, "metadata", "annotations", ANNOTATION, NULL);
-    if (!r->o->all && !gs_streq(mark, "true"))
-        return false;
-    if (!is_run_by_cluster(r, hpa))
-        return true;
-    if (gs_unix_ms() - r->told_ms >= TELL_EVERY_MS) {
-        r->told_ms = gs_unix_ms();
-        gs_warn("hpa",
-                "%s/%s is left alone: the cluster's own controller writes its status; two must not "
-                "scale one object",
-                kube_namespace(hpa), kube_name(hpa));
-    }
+    if (r->o->all || is_marked(hpa))
+        return hpa_claims_see(r->claims, hpa);
+    hpa_claims_forget(r->claims, hpa);
     return false;
+}
+
+static void on_gone(void *arg, const json_t *hpa)
+{
+    struct run *r = arg;
+    if (r->claims)
+        hpa_claims_forget(r->claims, hpa);
+    hpa_watcher_gone(r->watcher, kube_namespace(hpa), kube_name(hpa));
+}
+
+static void on_claim(void *arg, const char *ns, const char *name)
+{
+    struct run *r = arg;
+    gs_info("hpa", "%s/%s: no other controller writes its status: it is scaled from here", ns,
+            name);
+    hpa_controller_look_again(r->controller, ns, name);
 }
 
 static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
@@ -196,7 +192,7 @@ static struct gs_error *connect_cluster(struct run *r)
         .bearer_token = k.token,
         .bearer_token_file = k.token_file,
         .insecure = k.insecure != 0,
-        .user_agent = "gpuscale-hpa/" GPUSCALE_VERSION,
+        .user_agent = MANAGER "/" GPUSCALE_VERSION,
     };
     if (!err)
         err = http_client_new_curl(&r->loop, &http, &r->http);
@@ -205,8 +201,20 @@ static struct gs_error *connect_cluster(struct run *r)
     r->client = kube_client_new(r->http);
     gs_info("hpa", "cluster %s, %s", k.server,
             r->shadow ? "in the shadow of its own controller: nothing is written"
-                      : "objects with the annotation " ANNOTATION ": \"true\"");
+                      : "objects with the label or annotation " MARK ": \"true\"");
     return NULL;
+}
+
+static void start_claims(struct run *r)
+{
+    int64_t period_ms = r->o->sync_period / GS_NS_PER_MS;
+    const struct hpa_claims_config cfg = {.manager = MANAGER,
+                                          .wait_ms = WAIT_PERIODS * period_ms,
+                                          .again_ms = AGAIN_PERIODS * period_ms,
+                                          .trusted = r->o->all,
+                                          .changed = on_claim,
+                                          .arg = r};
+    r->claims = hpa_claims_new(&r->loop, r->client, &cfg);
 }
 
 static void start_controller(struct run *r)
@@ -216,13 +224,17 @@ static void start_controller(struct run *r)
                                         .decide = hpa_config_default(),
                                         .shadow = r->shadow,
                                         .wanted = is_wanted,
-                                        .arg = r};
+                                        .gone = on_gone,
+                                        .arg = r,
+                                        .ns = o->ns};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
     cfg.decide.tolerance = o->tolerance;
     cfg.decide.release = r->release;
     cfg.decide.scale_to_zero = r->scale_to_zero || o->scale_to_zero;
+    if (!r->shadow)
+        start_claims(r);
     r->pods = kube_cache_new(&r->loop, r->client, KUBE_PODS, o->ns, NULL);
     r->watcher = hpa_watcher_new(is_json(o), r->shadow);
     r->controller = hpa_controller_new(&r->loop, r->client, r->pods, &cfg);
@@ -262,6 +274,7 @@ static void finish(struct run *r)
     http_server_stop(r->server);
     kube_election_free(r->election);
     hpa_controller_free(r->controller);
+    hpa_claims_free(r->claims);
     if (r->pods)
         kube_cache_free(r->pods);
     if (r->client)
@@ -290,7 +303,6 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     r.release = decide.release;
     r.scale_to_zero = decide.scale_to_zero;
     r.shadow = gs_streq(r.o->mode, "shadow");
-    r.told_ms = -TELL_EVERY_MS;
     uv_loop_init(&r.loop);
     watch_signals(&r);
     err = connect_cluster(&r);

@@ -1,9 +1,11 @@
 """metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io by script: one answer for every
-namespace. Values are texts of quantities; None: no sample; ("error", CODE, MESSAGE): a Status."""
+namespace. Values are texts of quantities; None: no sample; ("error", CODE, MESSAGE): a Status.
+As a program: metrics_api.py PORT CERT KEY FILE answers by the values in the JSON file."""
 import http.server
 import json
 import re
 import ssl
+import sys
 import threading
 import time
 import urllib.parse
@@ -175,3 +177,20 @@ def serve(script, port, cert, key):
     context.load_cert_chain(cert, key)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+class ScriptFile:
+    def __init__(self, path):
+        self.path = path
+
+    def all(self):
+        with open(self.path) as f:
+            return json.load(f)
+
+    def get(self, key):
+        return self.all().get(key)
+
+
+if __name__ == "__main__":
+    serve(ScriptFile(sys.argv[4]), int(sys.argv[1]), sys.argv[2], sys.argv[3])
+    threading.Event().wait()

@@ -12,7 +12,7 @@ import time
 
 import cases
 import metrics_api
-from kube import Kube
+from kube import Kube, Refused
 from world import World
 
 SETTLE = 14  # seconds that a step lasts at least: longer than any window and row of policies takes
@@ -202,6 +202,20 @@ class Scene:
         return bad
 
 
+def wait_for_apis(kube):
+    """The aggregated APIs are asked each few seconds whether they are there."""
+    until = time.time() + 60
+    for group, version in metrics_api.GROUPS.items():
+        while True:
+            try:
+                kube.get("/apis/%s/%s" % (group, version))
+                break
+            except Refused:
+                if time.time() > until:
+                    raise
+                time.sleep(.3)
+
+
 def main():
     p = argparse.ArgumentParser()
     for name in ("server", "ca", "cert", "key", "serving-cert", "serving-key"):
@@ -212,6 +226,7 @@ def main():
     kube = Kube(a.server, a.ca, a.cert, a.key)
     worlds, script = [World(kube, "theirs", "false"), World(kube, "ours", "true")], metrics_api.Script()
     metrics_api.serve(script, a.port, a.serving_cert, a.serving_key)
+    wait_for_apis(kube)
     scene = Scene(worlds, script, a.case)
     bad = scene.play()
     # On a busy machine a pass may straddle a step. What is wrong is so again.

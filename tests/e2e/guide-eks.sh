@@ -21,10 +21,12 @@ wait_for 120 "the guide's metrics are listed" names
 wait_for 90 "the Service's average is 20" reads namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG 20
 shape='.kind == "MetricValueList" and .apiVersion == "custom.metrics.k8s.io/v1beta1" and
     all(.items[]; keys == ["describedObject", "metricName", "selector", "timestamp", "value"] and .selector == null)'
-kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL" | jq -e "$shape"' and
-    ([.items[].describedObject | .kind + .namespace + .apiVersion] | unique) == ["Poddefault/v1"] and
-    ([.items[] | select(.describedObject.name | startswith("dcgm-exporter-"))] | length) == 2' >/dev/null ||
-    fail "pods/*: $(kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL" 2>&1)"
+exporters() { # one item for each, once both were scraped
+    kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL" | jq -e "$shape"' and
+        ([.items[].describedObject | .kind + .namespace + .apiVersion] | unique) == ["Poddefault/v1"] and
+        ([.items[] | select(.describedObject.name | startswith("dcgm-exporter-"))] | length) == 2'
+}
+wait_for 45 "pods/* has the guide's shape" exporters
 kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL_AVG" | jq -e "$shape" >/dev/null ||
     fail "pods/* AVG: $(kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL_AVG" 2>&1)"
 kubectl get --raw "$api/namespaces/default/services/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL" | jq -e "$shape"' and

@@ -32,6 +32,8 @@ wait_for 90 "deploy/hpa.yaml scales a Deployment" scaled by-hpa 2
 kubectl -n by-hpa get events -o json | jq -e '[.items[] | select(.reason == "SuccessfulRescale")] | length > 0' >/dev/null || fail "no event of the scaling"
 kubectl delete namespace by-hpa --wait=false >/dev/null
 ok "deploy/hpa.yaml: two replicas, one leads and scales"
+kubectl -n monitoring scale deployment gpuscale-hpa --replicas=0 >/dev/null # it scales in all namespaces
+kubectl -n monitoring wait --for=delete pod -l app.kubernetes.io/name=gpuscale-hpa --timeout=60s >/dev/null
 
 for right in $(rights hpa | cut -d' ' -f1); do
     case $right in

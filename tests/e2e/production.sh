@@ -73,6 +73,7 @@ kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null
 asked=0
 kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=90s >/dev/null 2>&1 &
 rollout=$!
+pids="$rollout $pids"
 while kill -0 $rollout 2>/dev/null; do
     kubectl get --raw "$api/namespaces/default/pods/$pod/DCGM_FI_DEV_GPU_UTIL" >/dev/null 2>"$dir/rolling" || fail "while the adapter is replaced: $(cat "$dir/rolling")"
     asked=$((asked + 1))

@@ -261,6 +261,17 @@ func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
 	return r.FakeRuntimeService.RemoveContainer(ctx, id)
 }
 
+// Hooks: outside of the container, as they only sleep.
+func (r *runtime) ExecSync(ctx context.Context, _ string, command []string, timeout time.Duration) ([]byte, []byte, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	return out, nil, err
+}
+
 func (r *runtime) ListContainerStats(_ context.Context, _ *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

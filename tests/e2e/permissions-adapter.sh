@@ -20,7 +20,6 @@ resourceRules:
   window: 30s
 EOF
 adapter_config "$dir/all-objects.yaml"
-kubectl -n monitoring get daemonset gpuscale-exporter >/dev/null 2>&1 || kubectl -n monitoring apply -f "$deploy/exporter-daemonset.yaml" >/dev/null
 load bert-intent-detection 20
 kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
 kubectl rollout status deployment/bert-intent-detection --timeout=60s >/dev/null

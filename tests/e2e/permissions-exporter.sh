@@ -1,0 +1,37 @@
+# The exporter's rights one by one, to be sourced by permissions.sh. It needs them only for flags that
+# its DaemonSet does not set; ResourceSlices are asked for only where pods have claims.
+
+# SUFFIX ARGUMENT…: a copy of the DaemonSet with the account of exporter-rbac.yaml and more arguments.
+exporter_copy() {
+    name=gpuscale-exporter-$1
+    shift
+    kubectl create --dry-run=client -o json -n monitoring -f "$deploy/exporter-daemonset.yaml" | jq -c --arg name "$name" '
+        select(.kind == "DaemonSet") | .metadata.name = $name |
+        .spec.selector.matchLabels["app.kubernetes.io/name"] = $name | .spec.template.metadata.labels["app.kubernetes.io/name"] = $name |
+        .spec.template.spec.serviceAccountName = "gpuscale-exporter" | .spec.template.spec.automountServiceAccountToken = true |
+        .spec.template.spec.containers[0].args += $ARGS.positional' --args "$@" | kubectl apply -f - >/dev/null
+}
+kubectl delete clusterrolebinding gpuscale-exporter >/dev/null
+kubectl -n monitoring delete rolebinding gpuscale-exporter >/dev/null
+exporter_copy no-pods --kubernetes-enable-pod-labels --kubernetes-enable-pod-uid
+exporter_copy no-map --configmap-data=monitoring:exporter-metrics-config-map
+kubectl -n monitoring create configmap exporter-metrics-config-map --from-literal=metrics='DCGM_FI_DEV_GPU_UTIL, gauge, by the ConfigMap' >/dev/null
+load bert-intent-detection 20
+kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
+kubectl rollout status deployment/bert-intent-detection --timeout=60s >/dev/null
+where=$(kubectl get pods -l app=bert-intent-detection -o jsonpath='{.items[0].spec.nodeName}')
+page() { curl -sf "http://$(kubectl -n monitoring get pods -l "app.kubernetes.io/name=gpuscale-exporter-$1" --field-selector="spec.nodeName=$where" -o jsonpath='{.items[0].status.podIP}'):9400/metrics"; }
+has() { page "$1" | grep -Eq "$2"; }
+wait_for 60 "exporter without pods says so" has no-pods '^gpuscale_exporter_pods_missing\{reason="api_no_permission"\} 1'
+wait_for 30 "it names the pod all the same" has no-pods '^DCGM_FI_DEV_GPU_UTIL\{.*pod="bert-intent-detection-'
+has no-pods 'pod_uid="' && fail "the exporter without pods knows their UIDs"
+logged exporter no-pods 'pods is forbidden' || fail "the exporter without pods says: $(log_of exporter no-pods)"
+wait_for 60 "exporter without its ConfigMap says so" logged exporter no-map 'exporter-metrics-config-map" is forbidden'
+kubectl apply -f "$deploy/exporter-rbac.yaml" >/dev/null
+wait_for 90 "exporter with pods again: UIDs" has no-pods '^DCGM_FI_DEV_GPU_UTIL\{.*pod_uid="'
+wait_for 30 "exporter with pods again: nothing is missing" has no-pods '^gpuscale_exporter_pods_missing\{reason="api_no_permission"\} 0'
+wait_for 120 "exporter with its ConfigMap" has no-map '^# HELP DCGM_FI_DEV_GPU_UTIL by the ConfigMap'
+restarts=$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-exporter-no-pods -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
+[ "$restarts" = 0 ] || fail "the exporter without pods was restarted"
+kubectl -n monitoring delete daemonset gpuscale-exporter-no-pods gpuscale-exporter-no-map --wait=false >/dev/null
+ok "the exporter without its rights: page and log name them; given back, pods have their UIDs, the ConfigMap its families"

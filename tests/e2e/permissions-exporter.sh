@@ -5,11 +5,11 @@
 exporter_copy() {
     name=gpuscale-exporter-$1
     shift
-    kubectl create --dry-run=client -o json -n monitoring -f "$deploy/exporter-daemonset.yaml" | jq -c --arg name "$name" '
+    kubectl create --dry-run=client -o json -n monitoring -f "$deploy/exporter-daemonset.yaml" | jq -c --arg name "$name" --arg arguments "$*" '
         select(.kind == "DaemonSet") | .metadata.name = $name |
         .spec.selector.matchLabels["app.kubernetes.io/name"] = $name | .spec.template.metadata.labels["app.kubernetes.io/name"] = $name |
         .spec.template.spec.serviceAccountName = "gpuscale-exporter" | .spec.template.spec.automountServiceAccountToken = true |
-        .spec.template.spec.containers[0].args += $ARGS.positional' --args "$@" | kubectl apply -f - >/dev/null
+        .spec.template.spec.containers[0].args += ($arguments | split(" "))' | kubectl apply -f - >/dev/null
 }
 kubectl delete clusterrolebinding gpuscale-exporter >/dev/null
 kubectl -n monitoring delete rolebinding gpuscale-exporter >/dev/null

@@ -5,9 +5,9 @@
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 need prometheus promtool kubectl curl awk openssl
 here=$source/tests/differential/adapter
-prometheus_pid= adapter_pid=
+prometheus_pid= adapter_pid= second_pid=
 end_all() {
-    for p in $prometheus_pid $adapter_pid; do kill -TERM "$p" 2>/dev/null || true; done
+    for p in $prometheus_pid $adapter_pid $second_pid; do kill -TERM "$p" 2>/dev/null || true; done
 }
 trap 'code=$?; end_all; (exit $code); finish' EXIT
 
@@ -37,13 +37,21 @@ rules() { # NAME: of the one metric
     printf 'rules:\n- seriesQuery: small\n  name: {as: %s}\n  resources: {template: "<<.Resource>>"}\n' "$1"
     printf '  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n'
 }
+cat >"$dir/policy.yaml" <<'EOF'
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, nonResourceURLs: ['/*']}
+- {level: Metadata}
+EOF
 rules first >"$dir/rules.yaml"
 api_port=$(shuf -i 30000-39999 -n 1)
 "$gpuscale" adapter --config="$dir/rules.yaml" --prometheus-url="http://127.0.0.1:$port" --secure-port="$api_port" \
     --bind-address=127.0.0.1 --cert-dir="$dir/cert" --lister-kubeconfig="$KUBECONFIG" \
     --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" --authentication-skip-lookup \
     --client-ca-file="$dir/certificate-authority.pem" --metrics-relist-interval=1s --metrics-max-age=10m \
-    --value-max-age=0s >"$dir/adapter.log" 2>&1 &
+    --value-max-age=0s --audit-policy-file="$dir/policy.yaml" --audit-log-path="$dir/audit.log" >"$dir/adapter.log" 2>&1 &
 adapter_pid=$!
 
 anonymous() { curl -sk "https://127.0.0.1:$api_port$1"; }
@@ -57,6 +65,13 @@ has "$pods/*/first" '"name": *"web-1"' || fail "all pods"
 anonymous /livez | grep -q '^ok$' || fail "livez needs no permission"
 anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "nobody may read"
 echo "ok: who may and who may not"
+grep '"requestURI":"[^"]*/web-0/first"' "$dir/audit.log" | grep '"code":403' | grep -q '"username":"system:anonymous"' ||
+    fail "the refusal is not in the audit log"
+grep '"requestURI":"[^"]*/web-0/first"' "$dir/audit.log" | grep '"code":200' |
+    grep -q '"authorization.k8s.io/decision":"allow"' || fail "the answer is not in the audit log"
+grep -q '"requestURI":"/' "$dir/audit.log" || fail "request URIs"
+! grep -q '"requestURI":"/readyz' "$dir/audit.log" || fail "what the policy leaves out is in the audit log"
+echo "ok: the audit log"
 
 echo 'rulez: []' >"$dir/rules.yaml"
 wait_for 15 "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
@@ -69,7 +84,7 @@ has "$pods/web-0/first" 'no rule serves it' || fail "the old metric is still ser
 
 subject() { openssl s_client -connect "127.0.0.1:$api_port" </dev/null 2>/dev/null | grep -m 1 '^subject'; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/cert/apiserver.key" -out "$dir/cert/apiserver.crt" -days 30 \
-    -subj /CN=exchanged 2>/dev/null
+    -subj /CN=exchanged -addext subjectAltName=DNS:localhost 2>/dev/null
 exchanged() { subject | grep -q exchanged; }
 wait_for 15 "another certificate" exchanged
 
@@ -81,7 +96,48 @@ has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$' || fail "the rule's state
 start_prometheus
 wait_for 10 "the source is back" has "$pods/web-0/second" '"value": *"1m"'
 
+# A rule with a source of its own: when that is down, the others go on.
+{ rules third; printf '  source: gone\n'; rules fourth | tail -n +2
+  printf 'sources:\n- {name: gone, url: "http://127.0.0.1:1"}\n'; } >"$dir/rules.yaml"
+kill -HUP "$adapter_pid"
+wait_for 20 "rules of two sources" has "$pods/web-0/fourth" '"value": *"1m"'
+has "$pods/web-0/third" 'no rule serves it, and 1 rules do not get their series' || fail "the rule without a source"
+has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]' || fail "its source is not told"
+
+# A second replica; and one behind which the first is the previous owner.
+second_port=$(shuf -i 20000-29999 -n 1)
+start_second() { # FLAGS…
+    "$gpuscale" adapter --prometheus-url="http://127.0.0.1:$port" --secure-port="$second_port" --bind-address=127.0.0.1 \
+        --cert-dir="$dir/cert2" --lister-kubeconfig="$KUBECONFIG" --authentication-kubeconfig="$KUBECONFIG" \
+        --authorization-kubeconfig="$KUBECONFIG" --authentication-skip-lookup --metrics-relist-interval=1s \
+        --metrics-max-age=10m --client-ca-file="$dir/certificate-authority.pem" "$@" >"$dir/second.log" 2>&1 &
+    second_pid=$!
+}
+of_second() { curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$second_port$1"; }
+second_has() { of_second "$1" | grep -q "$2"; }
+end_second() {
+    kill -TERM "$second_pid"
+    wait "$second_pid" || fail "the second replica ended with exit code $?"
+    second_pid=
+}
+start_second --gpu-metrics=false --previous-owner="https://localhost:$api_port" \
+    --previous-owner-ca-file="$dir/cert/apiserver.crt" --previous-owner-client-cert-file="$dir/client-certificate.pem" \
+    --previous-owner-client-key-file="$dir/client-key.pem"
+wait_for 20 "the previous owner's list" second_has /apis/custom.metrics.k8s.io/v1beta1 'pods/fourth'
+second_has "$pods/web-0/fourth" '"value": *"1m"' || fail "it is not passed on"
+second_has "$pods/web-0/none" 'the previous owner of custom.metrics.k8s.io: .*no rule serves it' || fail "neither has it"
+end_second
+echo "ok: a previous owner"
+
+start_second --config="$dir/rules.yaml"
+wait_for 20 "a second replica" second_has "$pods/web-0/fourth" '"value": *"1m"'
+( for i in $(seq 40); do second_has "$pods/web-0/fourth" '"value": *"1m"' || echo "wrong answer $i"; done ) >"$dir/answers.txt" &
+asking=$!
 kill -TERM "$adapter_pid"
 wait "$adapter_pid" || fail "gpuscale adapter ended with exit code $?"
 adapter_pid=
+wait "$asking"
+[ ! -s "$dir/answers.txt" ] || fail "the second replica: $(head -n 1 "$dir/answers.txt")"
+echo "ok: one of two replicas ends"
+end_second
 echo "ok: ends when it is told to"

@@ -9,6 +9,8 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <time.h>
+#include <unistd.h>
 
 enum {
     MAX_STAT = 4096,
@@ -31,6 +33,7 @@ struct owner_cache {
     struct gs_hmap *entries;          // pid as bytes -> struct entry
     char own_pod_uid[OWNER_UID_SIZE]; // of this process; "" outside of pods
     struct owner gone;
+    int64_t ticks_per_s;
     uint64_t resolved[OWNER_KINDS];
 };
 
@@ -271,6 +274,8 @@ struct owner_cache *owner_cache_new(const struct owner_config *cfg)
     c->pod_logs = gs_strdup(cfg->pod_logs ? cfg->pod_logs : "/var/log/pods");
     c->entries = gs_hmap_new(free);
     learn_own_pod(c);
+    long ticks = sysconf(_SC_CLK_TCK);
+    c->ticks_per_s = ticks > 0 ? ticks : 100;
     return c;
 }
 
@@ -294,24 +299,52 @@ void owner_cache_begin(struct owner_cache *c)
         ((struct entry *)value)->seen = false;
 }
 
-const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid)
+// Start times are in clock ticks since the machine was started.
+static bool started_after(const struct owner_cache *c, uint64_t start_time, int64_t named_ns)
 {
-    struct gs_slice key = gs_slice_make(&pid, sizeof(pid));
+    struct timespec boot;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    int64_t since_boot = boot.tv_sec * GS_NS_PER_SEC + boot.tv_nsec;
+    int64_t named = since_boot - (gs_mono_ns() - named_ns);
+    int64_t tick_ns = GS_NS_PER_SEC / c->ticks_per_s;
+    return start_time > (uint64_t)(INT64_MAX / tick_ns) || (int64_t)start_time * tick_ns > named;
+}
+
+static const struct owner *gone(struct owner_cache *c)
+{
+    c->resolved[OWNER_GONE]++;
+    return &c->gone;
+}
+
+// NULL when the pid became another process's while it was looked at.
+static struct entry *look(struct owner_cache *c, uint32_t pid, struct owner fresh,
+                          uint64_t start_time)
+{
+    char name[sizeof(fresh.process_name)];
+    uint64_t still = 0;
+    resolve(c, pid, &fresh);
+    if (!read_stat(c, pid, name, sizeof(name), &still) || still != start_time)
+        return NULL;
+    fresh.seen_ns = gs_mono_ns();
+    c->resolved[fresh.kind]++;
+    struct entry *e = gs_alloc(sizeof(*e));
+    *e = (struct entry){.pid = pid, .start_time = start_time, .owner = fresh};
+    gs_hmap_put(c->entries, gs_slice_make(&pid, sizeof(pid)), e);
+    return e;
+}
+
+const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid, int64_t named_ns)
+{
     struct owner fresh = {0};
     uint64_t start_time = 0;
-    if (!read_stat(c, pid, fresh.process_name, sizeof(fresh.process_name), &start_time)) {
-        c->resolved[OWNER_GONE]++;
-        return &c->gone;
-    }
-    struct entry *e = gs_hmap_get(c->entries, key);
-    if (!e || e->start_time != start_time) {
-        resolve(c, pid, &fresh);
-        fresh.seen_ns = gs_mono_ns();
-        c->resolved[fresh.kind]++;
-        e = gs_alloc(sizeof(*e));
-        *e = (struct entry){.pid = pid, .start_time = start_time, .owner = fresh};
-        gs_hmap_put(c->entries, key, e);
-    }
+    if (!read_stat(c, pid, fresh.process_name, sizeof(fresh.process_name), &start_time) ||
+        started_after(c, start_time, named_ns))
+        return gone(c);
+    struct entry *e = gs_hmap_get(c->entries, gs_slice_make(&pid, sizeof(pid)));
+    if (!e || e->start_time != start_time)
+        e = look(c, pid, fresh, start_time);
+    if (!e)
+        return gone(c);
     e->seen = true;
     if (e->owner.kind == OWNER_POD && !e->owner.pod[0]) // the logs may come after the process
         name_by_logs(c, &e->owner);

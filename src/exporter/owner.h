@@ -47,8 +47,10 @@ struct owner_cache;
 struct owner_cache *owner_cache_new(const struct owner_config *cfg); // NULL members: the defaults
 void owner_cache_free(struct owner_cache *c);
 void owner_cache_begin(struct owner_cache *c);
-// Valid until owner_cache_end, which forgets who was not asked for since _begin.
-const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid);
+// Of the process that the driver has named at named_ns (gs_mono_ns): one that has started later got
+// the pid of one that is gone. Valid until owner_cache_end, which forgets who was not asked for
+// since _begin.
+const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid, int64_t named_ns);
 void owner_cache_end(struct owner_cache *c);
 // How many look-ups had to go to /proc so far, by what was found.
 const uint64_t *owner_cache_resolved(const struct owner_cache *c); // OWNER_KINDS entries

@@ -94,7 +94,7 @@ static void find_owners(struct sampler *s, struct sample *sample)
             continue;
         sample->owners[i] = gs_alloc_array(d->n_processes, sizeof(**sample->owners));
         for (size_t k = 0; k < d->n_processes; k++)
-            sample->owners[i][k] = *owner_lookup(s->owners, d->processes[k].pid);
+            sample->owners[i][k] = *owner_lookup(s->owners, d->processes[k].pid, d->processes_ns);
     }
     owner_cache_end(s->owners);
     memcpy(sample->resolved, owner_cache_resolved(s->owners), sizeof(sample->resolved));

@@ -521,11 +521,11 @@ static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
     s->simulated = b->simulated;
     if (NVML(r, driver_version, s->driver_version, sizeof(s->driver_version)) != NVML_OK)
         s->driver_version[0] = '\0';
-    s->driver_version[sizeof(s->driver_version) - 1] = '\0';
+    backend_clean_text(s->driver_version, sizeof(s->driver_version));
     if (b->wanted[GPU_F_NVML_VERSION] &&
         NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) != NVML_OK)
         s->nvml_version[0] = '\0';
-    s->nvml_version[sizeof(s->nvml_version) - 1] = '\0';
+    backend_clean_text(s->nvml_version, sizeof(s->nvml_version));
     int cuda = 0;
     if (b->wanted[GPU_F_CUDA_DRIVER_VERSION] && NVML(r, cuda_version, &cuda) == NVML_OK)
         s->cuda_version = cuda;

@@ -135,6 +135,8 @@ struct gpu_backend {
 // Books the outcome and the time of a call; returns ret.
 nvml_ret backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
 enum gpu_validity backend_validity(nvml_ret ret);
+// A text of the driver for a page: ended, and printable ASCII.
+void backend_clean_text(char *text, size_t size);
 void *backend_scratch(struct gpu_reader *r, size_t n, size_t size); // zeroed
 bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last);
 

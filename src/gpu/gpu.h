@@ -153,6 +153,7 @@ struct gpu_device {
     uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; valid with
                                              // CLOCKS_EVENT_REASONS
     uint8_t p2p[GPU_MAX_DEVICES];            // enum gpu_p2p by index; valid with NVLINK_P2P
+    int64_t processes_ns;                    // gs_mono_ns before the processes were listed
     bool processes_valid;                    // false: the driver gives no process list here
     enum gpu_validity process_util;          // whether it tells who of them was how active
     struct gpu_process *processes;

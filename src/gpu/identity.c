@@ -17,13 +17,21 @@ static const char *brand_name(int brand)
     return brand >= 0 && (size_t)brand < GS_ARRAY_LEN(names) ? names[brand] : "Unknown";
 }
 
+void backend_clean_text(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text > 0x7e)
+            *text = '?';
+}
+
 static void set_text(struct known_device *k, enum gpu_text t, nvml_ret ret, char *text)
 {
     k->text_validity[t] = backend_validity(ret);
     k->texts[t][0] = '\0';
     if (ret != NVML_OK)
         return;
-    text[GPU_TEXT_SIZE - 1] = '\0';
+    backend_clean_text(text, GPU_TEXT_SIZE);
     memcpy(k->texts[t], text, GPU_TEXT_SIZE);
     if (!text[0])
         k->text_validity[t] = GPU_NOT_SUPPORTED;
@@ -71,6 +79,7 @@ void backend_read_identity(struct gpu_reader *r, struct known_device *k)
     char name[NVML_TEXT_NAME] = "";
     if (NVML(r, name, k->handle, name, sizeof(name)) == NVML_OK)
         snprintf(k->name, sizeof(k->name), "%.*s", (int)sizeof(name) - 1, name);
+    backend_clean_text(k->name, sizeof(k->name));
     unsigned minor = 0;
     k->has_minor = NVML(r, minor, k->handle, &minor) == NVML_OK;
     k->minor = minor;
@@ -79,6 +88,7 @@ void backend_read_identity(struct gpu_reader *r, struct known_device *k)
         // A fallback symbol fills the legacy text only, with a domain of four digits.
         snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
                  pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
+    backend_clean_text(k->pci_bus_id, sizeof(k->pci_bus_id));
     if (wants_texts(r))
         read_texts(r, k);
     // A device without a name is asked again.

@@ -14,7 +14,7 @@ static void read_profile(struct gpu_reader *b, nvml_device handle, struct gpu_in
     char name[NVML_TEXT_NAME] = "";
     if (NVML(b, name, handle, name, sizeof(name)) != NVML_OK)
         return;
-    name[sizeof(name) - 1] = '\0';
+    backend_clean_text(name, sizeof(name));
     const char *mig = strstr(name, "MIG ");
     if (mig)
         snprintf(i->profile, sizeof(i->profile), "%.31s", mig + strlen("MIG "));
@@ -26,7 +26,7 @@ static bool read_instance(struct gpu_reader *b, nvml_device handle, struct gpu_i
     if (NVML(b, gpu_instance_id, handle, &gi) != NVML_OK ||
         NVML(b, uuid, handle, i->uuid, sizeof(i->uuid)) != NVML_OK)
         return false;
-    i->uuid[sizeof(i->uuid) - 1] = '\0';
+    backend_clean_text(i->uuid, sizeof(i->uuid));
     i->gpu_instance_id = gi;
     if (NVML(b, compute_instance_id, handle, &ci) == NVML_OK)
         i->compute_instance_id = ci;

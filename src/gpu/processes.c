@@ -158,6 +158,8 @@ bool backend_list_processes(struct gpu_reader *b, nvml_device handle, uint32_t g
                             struct gpu_device *d)
 {
     bool valid = false;
+    if (!d->processes_ns)
+        d->processes_ns = gs_mono_ns();
     for (size_t i = 0; i < GS_ARRAY_LEN(list_kinds) && !b->device_lost; i++) {
         nvml_ret ret = read_list(b, handle, &list_kinds[i], gpu_instance, d);
         if (i == 0)

@@ -81,7 +81,7 @@ static void identify(struct gpu_worker *w)
     w->ret = NVML(&w->reader, handle_by_index, w->index, &w->handle);
     if (w->ret == NVML_OK)
         w->ret = NVML(&w->reader, uuid, w->handle, w->uuid, sizeof(w->uuid));
-    w->uuid[sizeof(w->uuid) - 1] = '\0';
+    backend_clean_text(w->uuid, sizeof(w->uuid));
     if (w->ret == NVML_OK && !w->uuid[0])
         w->ret = NVML_NOT_FOUND;
 }

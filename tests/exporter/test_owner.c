@@ -6,14 +6,19 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "exporter/owner.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #define UID_DASH  "0123abcd-1111-2222-3333-444455556666"
 #define UID_UNDER "0123abcd_1111_2222_3333_444455556666"
@@ -147,7 +152,7 @@ static int tree_teardown(void **state)
 static struct owner lookup(struct tree *t, uint32_t pid)
 {
     owner_cache_begin(t->cache);
-    struct owner o = *owner_lookup(t->cache, pid);
+    struct owner o = *owner_lookup(t->cache, pid, gs_mono_ns());
     owner_cache_end(t->cache);
     return o;
 }
@@ -218,6 +223,100 @@ static void kinds(void **state)
     assert_int_equal(lookup(t, 43).kind, OWNER_UNREADABLE);
 }
 
+// --- races ---
+
+// The driver has named pid 42; then it ended, and another process got its number.
+static void who_started_later_is_not_meant(void **state)
+{
+    struct tree *t = *state;
+    struct timespec boot;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    long ticks = sysconf(_SC_CLK_TCK);
+    write_stat(t, 42, "x", (int)(boot.tv_sec * ticks));
+    WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
+    owner_cache_begin(t->cache);
+    int64_t now = gs_mono_ns();
+    assert_int_equal(owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind, OWNER_GONE);
+    assert_int_equal(owner_lookup(t->cache, 42, now + 1 * GS_NS_PER_SEC)->kind, OWNER_POD);
+    // Also when it is known from another GPU by now.
+    assert_int_equal(owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind, OWNER_GONE);
+    write_stat(t, 43, "x", INT32_MAX);
+    assert_int_equal(owner_lookup(t->cache, 43, now)->kind, OWNER_GONE);
+    owner_cache_end(t->cache);
+}
+
+// What happens while the cgroup is read: it is a pipe, and this waits for its reader.
+struct change {
+    struct tree *tree;
+    bool ends; // else the pid becomes another process's
+    char pipe[128];
+};
+
+static void *change_meanwhile(void *arg)
+{
+    static const char text[] = "0::/kubepods/pod" UID_DASH "/" CID "\n";
+    struct change *c = arg;
+    int fd = open(c->pipe, O_WRONLY);
+    if (c->ends) {
+        GS_AUTO_FREE char *path = gs_format("%s/42/stat", c->tree->root);
+        unlink(path);
+    } else {
+        write_stat(c->tree, 42, "other", 9);
+    }
+    ssize_t n = write(fd, text, sizeof(text) - 1);
+    close(fd);
+    return n < 0 ? c : NULL;
+}
+
+static void who_changes_while_looked_at_is_nobody(void **state)
+{
+    struct tree *t = *state;
+    struct change c = {.tree = t};
+    snprintf(c.pipe, sizeof(c.pipe), "%s/42/cgroup", t->root);
+    for (int i = 0; i < 2; i++) {
+        write_stat(t, 42, "x", 7);
+        assert_int_equal(mkfifo(c.pipe, 0600), 0);
+        c.ends = i == 1;
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, change_meanwhile, &c), 0);
+        assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+        pthread_join(thread, NULL);
+        unlink(c.pipe);
+    }
+    // Nothing of it is kept.
+    write_stat(t, 42, "x", 7);
+    WRITE(t, "42/cgroup", "0::/\n");
+    WRITE(t, "42/environ", "HOME=/\0");
+    assert_int_equal(lookup(t, 42).kind, OWNER_HOST);
+}
+
+static void cut_and_strange_files(void **state)
+{
+    struct tree *t = *state;
+    static const char *const stats[] = {"",
+                                        "42",
+                                        "42 (x",
+                                        "42 (x)",
+                                        ") 42 (",
+                                        "42 (x) S 1 1",
+                                        "42 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 "
+                                        "0 0 20 0 1 0 nonsense 0 0"};
+    for (size_t i = 0; i < sizeof(stats) / sizeof(stats[0]); i++) {
+        write_file(t, stats[i], strlen(stats[i]), "42/stat");
+        assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+    }
+    // A cgroup file that vanished, one that is far too long, an environment that never ends.
+    write_stat(t, 42, "x", 7);
+    assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+    GS_AUTO_FREE char *big = gs_alloc(2 * 1024 * 1024);
+    memset(big, 'a', 2 * 1024 * 1024);
+    write_stat(t, 44, "x", 7);
+    write_file(t, big, 2 * 1024 * 1024, "44/cgroup");
+    write_file(t, big, 2 * 1024 * 1024, "44/environ");
+    enum owner_kind kind = lookup(t, 44).kind;
+    assert_true(kind == OWNER_UNREADABLE || kind == OWNER_HOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +330,10 @@ int main(void)
                                         tree_teardown),
         cmocka_unit_test_setup_teardown(a_reused_pid_is_somebody_else, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(kinds, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(who_started_later_is_not_meant, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(who_changes_while_looked_at_is_nobody, tree_setup,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(cut_and_strange_files, tree_setup, tree_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,7 @@ struct fixture {
     struct grpc_server *kubelet;
     struct gs_buf list, allocatable;
     pid_t exporter, loads[MAX_LOADS];
+    uid_t uid; // that it runs as; 0: ours
     int log_fd;
     struct gs_buf log;
     char base_url[64];
@@ -136,8 +137,10 @@ static inline void spawn(struct fixture *f, const char *const *args)
     f->exporter = fork();
     assert_true(f->exporter >= 0);
     if (f->exporter == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(pipe_fds[1], STDERR_FILENO);
+        if (f->uid && setuid(f->uid) < 0)
+            _exit(126);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         execv(exe, (char **)argv);
         _exit(127);
     }
@@ -288,6 +291,19 @@ static inline int teardown(void **state)
     return 0;
 }
 
+// Waits until it serves, and talks to it from then on.
+static inline void connect_exporter(struct fixture *f)
+{
+    const char *url = read_log(f, "/metrics\n");
+    if (!url)
+        fail_msg("no address in the log: %s", f->log.data ? f->log.data : "");
+    url = strstr(f->log.data, "http://");
+    snprintf(f->base_url, sizeof(f->base_url), "%.*s", (int)strcspn(url + 7, "/") + 7, url);
+    struct http_client_config cfg = {.base_url = f->base_url};
+    assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
+    WAIT_FOR(f, "/health", f->status == 200);
+}
+
 // extra: more arguments, ends with NULL.
 static inline void start_exporter_with(struct fixture *f, const char *const *extra)
 {
@@ -302,14 +318,7 @@ static inline void start_exporter_with(struct fixture *f, const char *const *ext
     for (size_t i = 0; extra[i]; i++)
         args[15 + i] = extra[i];
     spawn(f, args);
-    const char *url = read_log(f, "/metrics\n");
-    if (!url)
-        fail_msg("no address in the log: %s", f->log.data ? f->log.data : "");
-    url = strstr(f->log.data, "http://");
-    snprintf(f->base_url, sizeof(f->base_url), "%.*s", (int)strcspn(url + 7, "/") + 7, url);
-    struct http_client_config cfg = {.base_url = f->base_url};
-    assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
-    WAIT_FOR(f, "/health", f->status == 200);
+    connect_exporter(f);
 }
 
 static inline void start_exporter(struct fixture *f)

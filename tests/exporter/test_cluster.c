@@ -334,6 +334,24 @@ static void claims_by_resource_slices(void **state)
     }
 }
 
+static void claim_without_a_slice(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row row = {.ns = "default",
+                                .pod = "web-0",
+                                .container = "main",
+                                .claim = "cl",
+                                .pool = "node-1",
+                                .device = "unheard-of"};
+    pack_list(&row, 1, &f->list);
+    start(state, no_flags); // this API server has no ResourceSlices
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "claim_unknown", "") == 1 &&
+                 value_of(f, "gpuscale_exporter_pods_missing", "api_no_answer", "") == 1);
+    assert_non_null(read_log(f, "default/cl (node-1/unheard-of)"));
+    assert_non_null(read_log(f, "resource.k8s.io"));
+}
+
 static void refused(void **state)
 {
     struct fixture *f = *state;
@@ -411,6 +429,53 @@ static void processes_are_not_visible(void **state)
     assert_null(strstr(f->body.data, "DCGM_CUSTOM_PROCESS_SM_UTIL{"));
 }
 
+static void flag_is_not_set(void **state)
+{
+    struct fixture *f = *state;
+    struct cluster_fixture *c = *state;
+    const char *args[] = {"--simulate",         "2xTesla-T4",  "--address",
+                          "127.0.0.1:0",        "--host-proc", c->proc,
+                          "--collect-interval", "200",         NULL};
+    spawn(f, args);
+    connect_exporter(f);
+    assert_true(value_of(f, "gpuscale_exporter_pods_missing", "flag_not_set", "") != 1);
+    put_in_pod(c, start_load(f, 0, 0, "web-0"), POD_UID);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "flag_not_set", "") == 1);
+    assert_non_null(read_log(f, "--kubernetes"));
+    stop_load(f, 0);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "flag_not_set", "") == 0);
+}
+
+// As an ordinary user the socket's folder is closed.
+static void no_permission(void **state)
+{
+    struct fixture *f = *state;
+    if (getuid() != 0)
+        skip();
+    GS_AUTO_FREE char *segment = gs_format("/dev/shm%s", f->sim_name);
+    assert_int_equal(chown(segment, 65534, 65534), 0);
+    f->uid = 65534;
+    start(state, no_flags);
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "no_permission", "") == 1);
+    assert_non_null(read_log(f, "no permission to connect to"));
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    assert_int_equal(chmod(f->socket, 0666), 0);
+    WAIT_FOR(f, "/metrics",
+             value_of(f, "gpuscale_exporter_pods_missing", "no_permission", "") == 0);
+}
+
+static void kubelet_does_not_answer(void **state)
+{
+    struct fixture *f = *state;
+    gs_buf_add(&f->list, "\xff\xff\xff", 3);
+    start(state, no_flags);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "no_answer", "") == 1);
+    assert_non_null(read_log(f, "cannot be unpacked"));
+    give(f, "web-0", f->uuid[0], NULL, NULL);
+    WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "no_answer", "") == 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "load") == 0)
@@ -422,10 +487,14 @@ int main(int argc, char **argv)
         TEST(without_need_it_is_not_asked),
         TEST(annotations_of_a_shared_gpu),
         TEST(claims_by_resource_slices),
+        TEST(claim_without_a_slice),
         TEST(refused),
         TEST(no_service_account),
         TEST(names_of_uids),
         TEST(processes_are_not_visible),
+        TEST(flag_is_not_set),
+        TEST(no_permission),
+        TEST(kubelet_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,8 @@ const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(socket),
      .group = "Kubernetes",
-     .help = "The kubelet's PodResources socket."},
+     .help = "The kubelet's PodResources socket. Where there is none at the usual place, those of "
+             "k0s and MicroK8s are looked for."},
     {.name = "pod-resources-interval",
      .env = "GPUSCALE_EXPORTER_POD_RESOURCES_INTERVAL",
      .arg = "DURATION",

@@ -7,6 +7,7 @@
 #include "kube/kubeconfig.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define DEFAULT_COUNTERS "/etc/dcgm-exporter/default-counters.csv"
 enum { MAX_CSV = 1024 * 1024, CONFIGMAP_WAIT_MS = 10000 };
@@ -75,6 +76,25 @@ struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **
     *ret_http = client;
     *ret = kube_client_new(client);
     return NULL;
+}
+
+#define USUAL_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+const char *exporter_find_socket(const char *socket)
+{
+    static const char *const others[] = {
+        "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+        "/var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock",
+    };
+    if (!gs_streq(socket, USUAL_SOCKET) || access(socket, F_OK) == 0)
+        return socket;
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++) {
+        if (access(others[i], F_OK) == 0) {
+            gs_info("exporter", "the kubelet's socket is %s", others[i]);
+            return others[i];
+        }
+    }
+    return socket;
 }
 
 struct configmap_wait {

@@ -21,4 +21,7 @@ struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *ku
 // By KUBECONFIG or the pod's service account. The http_client goes after the kube_client.
 struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
                                           struct kube_client **ret);
+// The socket to ask: where k0s and MicroK8s have the kubelet's when there is none at the usual
+// place.
+const char *exporter_find_socket(const char *socket);
 struct gs_error *exporter_list_fields(const char *library);

@@ -86,7 +86,7 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
                 .timestamps = o->timestamps,
             },
         .backend.max_util = o->max_util,
-        .podresources_socket = o->kubernetes ? o->socket : NULL,
+        .podresources_socket = o->kubernetes ? exporter_find_socket(o->socket) : NULL,
         .podresources_interval_ns = o->podresources_interval_ns,
         .extra_resources = extra.items,
         .n_extra_resources = extra.len,

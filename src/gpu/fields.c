@@ -45,14 +45,16 @@ static struct gpu_value celsius(nvml_ret ret, int64_t v)
 {
     if (ret == NVML_OK && (v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS))
         return (struct gpu_value){.validity = GPU_NOT_SUPPORTED};
-    return ret == NVML_OK ? (struct gpu_value){.validity = GPU_VALID, .i = v}
-                          : backend_invalid(ret);
+    if (ret != NVML_OK)
+        return backend_invalid(ret);
+    return (struct gpu_value){.validity = GPU_VALID, .i = v};
 }
 
 static struct gpu_value percent(nvml_ret ret, unsigned v)
 {
-    return ret == NVML_OK && v > 100 ? (struct gpu_value){.validity = GPU_FAILED}
-                                     : backend_integer(ret, v);
+    if (ret == NVML_OK && v > 100)
+        return (struct gpu_value){.validity = GPU_FAILED};
+    return backend_integer(ret, v);
 }
 
 static void read_clocks(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)

@@ -64,8 +64,10 @@ static void add_column(struct gs_buf *row, const char *text, char end)
     for (; *text; text++) {
         if (*text == '"')
             gs_buf_add_char(row, '"');
-        bool breaks = *text == '\n' || *text == '\r'; // a row is a line
-        gs_buf_add_char(row, breaks ? (char)' ' : *text);
+        if (*text == '\n' || *text == '\r') // a row is a line
+            gs_buf_add_char(row, ' ');
+        else
+            gs_buf_add_char(row, *text);
     }
     gs_buf_add_char(row, '"');
     gs_buf_add_char(row, end);

@@ -7,8 +7,9 @@
 #include <strings.h>
 
 const char *const metrics_accept =
-    "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=1.0.0;q=0.7,"
-    "text/plain;version=0.0.4;q=0.6,*/*;q=0.1";
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
 
 static bool is_type(struct gs_slice value, const char *type)
 {
@@ -29,8 +30,7 @@ struct gs_error *metrics_format_of(const char *content_type, enum metrics_format
     return NULL;
 }
 
-// The q of one element ("text/plain;version=0.0.4;q=0.5"), in thousandths.
-static int quality(struct gs_slice element)
+int metrics_accept_quality(struct gs_slice element)
 {
     gs_slice_cut(&element, ';');
     while (element.len) {
@@ -52,7 +52,7 @@ enum metrics_format metrics_format_for(const char *accept)
     struct gs_slice rest = gs_slice_of(accept);
     while (rest.len) {
         struct gs_slice element = gs_slice_cut(&rest, ',');
-        int q = quality(element);
+        int q = metrics_accept_quality(element);
         if (is_type(element, "application/openmetrics-text"))
             om = q > om ? q : om;
         else if (is_type(element, "text/plain") || is_type(element, "text/*") ||
@@ -75,8 +75,8 @@ bool metrics_gzip_wanted(const char *accept_encoding)
     while (rest.len) {
         struct gs_slice element = gs_slice_cut(&rest, ',');
         if (is_type(element, "gzip"))
-            return quality(element) > 0;
-        any = any || (is_type(element, "*") && quality(element) > 0);
+            return metrics_accept_quality(element) > 0;
+        any = any || (is_type(element, "*") && metrics_accept_quality(element) > 0);
     }
     return any;
 }

@@ -18,7 +18,21 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // es
 // From an Accept header (NULL: none): OpenMetrics only where it is asked for and not less wanted.
 enum metrics_format metrics_format_for(const char *accept);
 const char *metrics_content_type(enum metrics_format f);
+// The q of one element of it ("text/plain;version=0.0.4;q=0.5"), in thousandths.
+int metrics_accept_quality(struct gs_slice element);
 bool metrics_gzip_wanted(const char *accept_encoding); // NULL: no
+
+// Names that are not [a-zA-Z_:][a-zA-Z0-9_:]*, for readers that say which they can take.
+enum metrics_escaping {
+    METRICS_ESCAPE_NONE, // quoted UTF-8
+    METRICS_ESCAPE_UNDERSCORES,
+    METRICS_ESCAPE_DOTS,
+    METRICS_ESCAPE_VALUES,
+};
+enum metrics_escaping metrics_escaping_for(const char *accept);  // of an Accept header; NULL: none
+const char *metrics_escaping_name(enum metrics_escaping scheme); // for the Content-Type
+void metrics_escape_name(enum metrics_escaping scheme, struct gs_slice name, struct gs_buf *out);
+bool metrics_is_plain_name(struct gs_slice name);
 
 // OpenMetrics has the family's name without _total; samples of a counter have it. name may have it
 // or not. unit NULL: none.

@@ -231,6 +231,11 @@ static void test_federate(void **state)
     assert_string_equal(h->body.data, want);
     get(h, "/federate?match[]=%7Bx%3D~%22.*%22%7D");
     assert_contains(h, 200, "fresh{");
+    const struct metrics_label utf8[] = {{GS_SLICE("__name__"), GS_SLICE("gpu.util")},
+                                         {GS_SLICE("pod.name"), GS_SLICE("a")}};
+    assert_ok(tsdb_append(h->db, utf8, 2, now, 2));
+    get(h, "/federate?match[]=%7B%22gpu.util%22%7D"); // a reader that does not say what it takes
+    assert_contains(h, 200, "# TYPE gpu_util untyped\ngpu_util{pod_name=\"a\",instance=\"\"} 2 ");
     get(h, "/federate?match[]=fresh(");
     assert_int_equal(h->status, 400);
     get(h, "/federate");

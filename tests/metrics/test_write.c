@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include "base/mem.h"
 #include "metrics/write.h"
 
 struct seen {
@@ -41,8 +42,40 @@ static void test_what_is_written_reads_back_the_same(void **state)
     }
 }
 
+// As Prometheus' common library gives them.
+static void test_escaped_names(void **state)
+{
+    static const char *const cases[][4] = {
+        {"plain_name:x9", "plain_name:x9", "plain__name:x9", "plain_name:x9"},
+        {"http.status-code", "http_status_code", "http_dot_status__code",
+         "U__http_2e_status_2d_code"},
+        {"9lives_left", "_lives_left", "__lives__left", "U___39_lives__left"},
+        {"gr\xc3\xb6\xc3\x9f e", "gr___e", "gr______e", "U__gr_f6__df__20_e"},
+        {"\xf0\x9f\x99\x82", "_", "__", "U___1f642_"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        for (int scheme = METRICS_ESCAPE_UNDERSCORES; scheme <= METRICS_ESCAPE_VALUES; scheme++) {
+            struct gs_buf out = {0};
+            metrics_escape_name((enum metrics_escaping)scheme, gs_slice_of(cases[i][0]), &out);
+            GS_AUTO_FREE char *text = gs_buf_take(&out);
+            assert_string_equal(text, cases[i][scheme]);
+        }
+    assert_int_equal(metrics_escaping_for(NULL), METRICS_ESCAPE_UNDERSCORES);
+    assert_int_equal(metrics_escaping_for("text/plain;version=0.0.4"), METRICS_ESCAPE_UNDERSCORES);
+    assert_int_equal(metrics_escaping_for(metrics_accept), METRICS_ESCAPE_NONE);
+    assert_int_equal(metrics_escaping_for("text/plain; version=0.0.4; escaping=values, */*"),
+                     METRICS_ESCAPE_VALUES);
+    assert_int_equal(metrics_escaping_for("text/plain;q=0.5, application/openmetrics-text;"
+                                          "version=1.0.0;escaping=dots;q=0.8"),
+                     METRICS_ESCAPE_DOTS);
+    assert_int_equal(metrics_escaping_for("text/plain;q=0.9, application/openmetrics-text;"
+                                          "version=1.0.0;escaping=dots;q=0.8"),
+                     METRICS_ESCAPE_UNDERSCORES);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_written_reads_back_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_written_reads_back_the_same),
+                                       cmocka_unit_test(test_escaped_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

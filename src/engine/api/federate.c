@@ -6,8 +6,6 @@
 #include "base/num.h"
 #include "metrics/write.h"
 
-static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
-
 struct sample {
     tsdb_ref ref;
     struct gs_slice name;
@@ -71,16 +69,11 @@ static struct gs_error *collect(struct api_request *r, const struct api_matches 
 
 // --- write ---
 
-static bool is_plain_name(struct gs_slice s, bool metric)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && !(metric && c == ':') && !(i && c >= '0' && c <= '9'))
-            return false;
-    }
-    return s.len > 0;
-}
+struct page {
+    const struct engine_api *api;
+    struct gs_buf *out;
+    enum metrics_escaping scheme;
+};
 
 static void add_quoted(struct gs_buf *out, struct gs_slice s)
 {
@@ -89,73 +82,86 @@ static void add_quoted(struct gs_buf *out, struct gs_slice s)
     gs_buf_add_char(out, '"');
 }
 
-static void add_label(struct gs_buf *out, bool *first, struct gs_slice name, struct gs_slice value)
+// As the reader can take it. In label names a colon is none of the plain characters.
+static void add_name(struct gs_buf *out, enum metrics_escaping scheme, struct gs_slice name)
 {
-    gs_buf_add_char(out, *first ? '{' : ',');
-    *first = false;
-    if (is_plain_name(name, false))
+    bool colon = memchr(name.data, ':', name.len) != NULL;
+    if (scheme != METRICS_ESCAPE_NONE && !metrics_is_plain_name(name))
+        metrics_escape_name(scheme, name, out);
+    else if (metrics_is_plain_name(name) && (!colon || scheme != METRICS_ESCAPE_NONE))
         gs_buf_add_slice(out, name);
     else
         add_quoted(out, name);
-    gs_buf_add_char(out, '=');
-    add_quoted(out, value);
 }
 
-static void add_external(struct gs_buf *out, bool *first, const struct tsdb *db, tsdb_ref ref,
-                         struct metrics_label external)
+static void add_label(struct page *p, bool *first, struct gs_slice name, struct gs_slice value)
+{
+    gs_buf_add_char(p->out, *first ? '{' : ',');
+    *first = false;
+    add_name(p->out, p->scheme, name);
+    gs_buf_add_char(p->out, '=');
+    add_quoted(p->out, value);
+}
+
+static void add_external(struct page *p, bool *first, tsdb_ref ref, struct metrics_label external)
 {
     GS_AUTO_FREE char *name = gs_slice_dup(external.name);
-    if (!tsdb_series_label(db, ref, name).len)
-        add_label(out, first, external.name, external.value);
+    if (!tsdb_series_label(p->api->cfg.db, ref, name).len)
+        add_label(p, first, external.name, external.value);
 }
 
 // As Prometheus: labels that the series lacks, and an empty instance so that the puller's own does
 // not come in its place.
-static void add_externals(struct gs_buf *out, bool *first, const struct engine_api *a, tsdb_ref ref)
+static void add_externals(struct page *p, bool *first, tsdb_ref ref)
 {
     static const struct metrics_label instance = {{"instance", 8}, {"", 0}};
     bool has_instance = false;
-    size_t n = a->config ? a->config->n_external_labels : 0;
+    const struct engine_config *cfg = p->api->config;
+    size_t n = cfg ? cfg->n_external_labels : 0;
     for (size_t i = 0; i < n; i++) {
-        struct metrics_label l = a->config->external_labels[i];
+        struct metrics_label l = cfg->external_labels[i];
         has_instance = has_instance || gs_slice_eq_str(l.name, "instance");
-        add_external(out, first, a->cfg.db, ref, l);
+        add_external(p, first, ref, l);
     }
     if (!has_instance)
-        add_external(out, first, a->cfg.db, ref, instance);
+        add_external(p, first, ref, instance);
 }
 
-static void add_sample(struct gs_buf *out, const struct engine_api *a, const struct sample *s)
+static void add_metric(struct page *p, struct gs_slice name)
 {
-    const struct tsdb_symbols *symbols = tsdb_symbols(a->cfg.db);
-    struct tsdb_labels l = tsdb_series_labels(a->cfg.db, s->ref);
-    bool plain = is_plain_name(s->name, true), first = true;
-    if (plain) {
-        gs_buf_add_slice(out, s->name);
-    } else {
+    if (metrics_is_plain_name(name))
+        gs_buf_add_slice(p->out, name);
+    else
+        add_name(p->out, p->scheme, name);
+}
+
+static void add_sample(struct page *p, const struct sample *s)
+{
+    const struct tsdb *db = p->api->cfg.db;
+    const struct tsdb_symbols *symbols = tsdb_symbols(db);
+    struct tsdb_labels l = tsdb_series_labels(db, s->ref);
+    struct gs_buf *out = p->out;
+    bool quoted = p->scheme == METRICS_ESCAPE_NONE && !metrics_is_plain_name(s->name);
+    bool first = !quoted;
+    if (quoted)
         gs_buf_add_char(out, '{');
-        add_quoted(out, s->name);
-        first = false;
-    }
+    add_metric(p, s->name);
     for (size_t i = 0; i < l.n; i++)
         if (l.pairs[i].name != TSDB_SYMBOL_NAME)
-            add_label(out, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
+            add_label(p, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
                       tsdb_symbol_text(symbols, l.pairs[i].value));
-    add_externals(out, &first, a, s->ref);
+    add_externals(p, &first, s->ref);
     if (!first)
         gs_buf_add_char(out, '}');
     char text[GS_DOUBLE_SIZE];
     gs_buf_addf(out, " %s %lld\n", gs_format_double(s->value, text), (long long)s->t_ms);
 }
 
-static void add_type(struct gs_buf *out, struct gs_slice name)
+static void add_type(struct page *p, struct gs_slice name)
 {
-    gs_buf_add_str(out, "# TYPE ");
-    if (is_plain_name(name, true))
-        gs_buf_add_slice(out, name);
-    else
-        add_quoted(out, name);
-    gs_buf_add_str(out, " untyped\n");
+    gs_buf_add_str(p->out, "# TYPE ");
+    add_metric(p, name);
+    gs_buf_add_str(p->out, " untyped\n");
 }
 
 void api_federate(struct api_request *r)
@@ -171,15 +177,17 @@ void api_federate(struct api_request *r)
         gs_error_free(err);
         return;
     }
-    struct gs_buf *out = &r->api->out;
-    gs_buf_clear(out);
+    struct page p = {r->api, &r->api->out, metrics_escaping_for(http_header(r->x, "Accept"))};
+    gs_buf_clear(p.out);
     for (size_t i = 0; i < found.len; i++) {
         const struct sample *s = &found.items[i];
         if (i && s->ref == s[-1].ref) // selected twice
             continue;
         if (!i || !gs_slice_eq(s->name, s[-1].name))
-            add_type(out, s->name);
-        add_sample(out, r->api, s);
+            add_type(&p, s->name);
+        add_sample(&p, s);
     }
-    api_reply_body(r, 200, text_type, gs_buf_slice(out));
+    GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",
+                                        metrics_escaping_name(p.scheme));
+    api_reply_body(r, 200, type, gs_buf_slice(p.out));
 }

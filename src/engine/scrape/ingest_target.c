@@ -250,8 +250,10 @@ static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bo
     const struct metrics_label *labels;
     size_t n;
     struct gs_error *err = metrics_reader_labels(in->reader, l, &labels, &n);
-    if (err)
+    if (err) { // no sample
+        p->scraped--;
         return err;
+    }
     struct engine_label_builder *b = &in->builder;
     sample_labels_merge(&in->target, in->cfg->honor_labels, labels, n, b);
     if (!engine_relabel(&in->cfg->metric_relabel, b) || !b->len) {

@@ -55,13 +55,14 @@ pid_t adapter_start(const struct adapter_bed *b, const char *log, const char *co
                     const char *const *extra)
 {
     GS_AUTO_FREE char *flags = gs_format(
-        "--config=%s\n--prometheus-url=%s\n--secure-port=%u\n--bind-address=127.0.0.1\n"
+        "--config=%s\n%s%s%s--secure-port=%u\n--bind-address=127.0.0.1\n"
         "--cert-dir=%s/cert-%s\n--lister-kubeconfig=%s\n--authentication-kubeconfig=%s\n"
         "--authorization-kubeconfig=%s\n--authentication-skip-lookup\n"
         "--requestheader-client-ca-file=%s\n--requestheader-username-headers=X-Remote-User\n"
         "--requestheader-group-headers=X-Remote-Group\n"
         "--requestheader-extra-headers-prefix=X-Remote-Extra-\n",
-        rules, source_url, port, bench_dir(), log, b->kubeconfig, b->kubeconfig, b->kubeconfig,
+        rules, source_url ? "--prometheus-url=" : "", source_url ? source_url : "",
+        source_url ? "\n" : "", port, bench_dir(), log, b->kubeconfig, b->kubeconfig, b->kubeconfig,
         b->ca);
     const char *argv[MAX_WORDS];
     size_t n = 0;

@@ -17,7 +17,8 @@ struct adapter_bed {
 // self: a program that runs cluster_serve() when its first arguments are --serve PODS.
 void adapter_bed_start(struct adapter_bed *b, const char *self, int pods);
 
-// program: the words in front of the flags; extra: those behind. Both end with NULL.
+// source_url NULL: none, the engine in the process. program: the words in front of the flags;
+// extra: those behind. Both end with NULL.
 pid_t adapter_start(const struct adapter_bed *b, const char *log, const char *const *program,
                     uint16_t port, const char *source_url, const char *rules,
                     const char *const *extra);

@@ -15,11 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROOT       "/apis/custom.metrics.k8s.io/v1beta1"
-#define METRIC_FMT "gpu_metric_%02d"
-#define PODS_URL   ROOT "/namespaces/" CLUSTER_NS "/pods/"
+#define ROOT     "/apis/custom.metrics.k8s.io/v1beta1"
+#define PODS_URL ROOT "/namespaces/" CLUSTER_NS "/pods/"
 
-enum { MAX_CONNECTIONS = 16, PODS = 5000, OBJECTS = 200, SETTLE_S = 2 };
+enum { MAX_CONNECTIONS = 16, PODS = CLUSTER_SERIES_PODS, OBJECTS = 200, SETTLE_S = 2 };
 
 struct options {
     const char *gpuscale, *real, *prometheus, *promtool;
@@ -31,12 +30,13 @@ struct options {
 
 struct side {
     const char *name, *program[3], *extra[4];
+    bool own_engine;
     pid_t pid;
     uint16_t port;
     double start_s, list_mb, end_mb;
 };
 
-enum { REAL, OURS, UNSHARED, N_SIDES };
+enum { REAL, OURS, UNSHARED, ENGINE, ENGINE_UNSHARED, N_SIDES };
 
 // --- data ---
 
@@ -48,14 +48,13 @@ static void write_series(const char *path, int64_t series)
     if (!f)
         bench_fail("%s cannot be written", path);
     int64_t now = gs_unix_ms() / 1000;
-    for (int64_t i = 0; i < series; i++)
-        for (int k = 0; k < 2; k++)
-            fprintf(f,
-                    METRIC_FMT "{namespace=\"" CLUSTER_NS "\",pod=\"" CLUSTER_POD_FMT
-                               "\",gpu=\"%d\",uuid=\"GPU-%08x-0b70-4009-91bb-827c77ae4c6b\",node="
-                               "\"gpu-node-%d\"} %d.5 %lld\n",
-                    (int)(i / PODS), (int)(i % PODS), (int)(i % 8), (unsigned)(i % PODS) * 7919,
-                    (int)(i % PODS) / 8, (int)(i % 100), (long long)(now + (k ? 900 : -60)));
+    GS_AUTO_BUF struct gs_buf labels = {0};
+    for (int64_t i = 0; i < series; i++) {
+        gs_buf_clear(&labels);
+        cluster_add_series(&labels, i);
+        fprintf(f, "%s %lld\n%s %lld\n", labels.data, (long long)now - 60, labels.data,
+                (long long)now + 900);
+    }
     fputs("# EOF\n", f);
     if (fclose(f) != 0)
         bench_fail("%s cannot be written", path);
@@ -111,6 +110,18 @@ static char *write_rules(void)
     return path;
 }
 
+// The engine in the process scrapes the same series.
+static char *write_engine_config(const struct options *o, const struct adapter_bed *b)
+{
+    char *path = gs_format("%s/engine.yml", bench_dir());
+    GS_AUTO_FREE char *text = gs_format(
+        "global: {scrape_interval: 15s, scrape_timeout: 15s}\nscrape_configs:\n- job_name: gpu\n"
+        "  params: {series: ['%lld']}\n  static_configs: [{targets: ['127.0.0.1:%u']}]\n",
+        (long long)o->series, b->source_port);
+    bench_check(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
+    return path;
+}
+
 static bool answers(const struct adapter_bed *b, uint16_t port, const char *path, const char *text)
 {
     struct wire w;
@@ -131,6 +142,8 @@ static double resident_mb(pid_t pid)
 static void start_side(struct side *s, const struct adapter_bed *b, const char *source,
                        const char *rules)
 {
+    if (s->own_engine)
+        source = NULL;
     s->port = bench_free_port();
     int64_t from = gs_mono_ns(), deadline = from + 120 * GS_NS_PER_SEC;
     s->pid = adapter_start(b, s->name, s->program, s->port, source, rules, s->extra);
@@ -318,6 +331,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     printf("The adapter beside prometheus-adapter 0.12, %lld series, %d pods\n",
            (long long)o->series, PODS);
     GS_AUTO_FREE char *source = start_prometheus(o), *rules = write_rules();
+    GS_AUTO_FREE char *engine_config = write_engine_config(o, &b);
+    GS_AUTO_FREE char *engine_flag = gs_format("--engine-config=%s", engine_config);
     // Its throttle of five requests a second to the cluster is raised: what is measured is its
     // work.
     struct side sides[N_SIDES] = {
@@ -328,6 +343,14 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         [UNSHARED] = {.name = "gpuscale, nothing shared",
                       .program = {o->gpuscale, "adapter"},
                       .extra = {"--value-max-age=0s"}},
+        [ENGINE] = {.name = "gpuscale, its engine",
+                    .program = {o->gpuscale, "adapter"},
+                    .extra = {engine_flag},
+                    .own_engine = true},
+        [ENGINE_UNSHARED] = {.name = "the same, nothing shared",
+                             .program = {o->gpuscale, "adapter"},
+                             .extra = {engine_flag, "--value-max-age=0s"},
+                             .own_engine = true},
     };
     for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++)
         start_side(&sides[i], &b, source, rules);

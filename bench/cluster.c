@@ -267,6 +267,30 @@ static struct waiting *wait_with(struct cluster *c, struct http_exchange *x, con
     return w;
 }
 
+void cluster_add_series(struct gs_buf *out, int64_t i)
+{
+    int pod = (int)(i % CLUSTER_SERIES_PODS);
+    gs_buf_addf(out,
+                "gpu_metric_%02d{namespace=\"" CLUSTER_NS "\",pod=\"" CLUSTER_POD_FMT
+                "\",gpu=\"%d\",uuid=\"GPU-%08x-0b70-4009-91bb-827c77ae4c6b\",node=\"gpu-node-%d\"} "
+                "%d.5",
+                (int)(i / CLUSTER_SERIES_PODS), pod, pod % 8, (unsigned)pod * 7919, pod / 8,
+                (int)(i % 100));
+}
+
+// An exporter's page.
+static void serve_page(struct http_exchange *x)
+{
+    const char *n = http_query(x, "series");
+    int64_t series = n ? strtoll(n, NULL, 10) : 0;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (int64_t i = 0; i < series; i++) {
+        cluster_add_series(&out, i);
+        gs_buf_add_char(&out, '\n');
+    }
+    http_reply(x, 200, "text/plain; version=0.0.4", gs_buf_slice(&out));
+}
+
 static void serve_query(struct cluster *c, struct http_exchange *x)
 {
     gs_error_free(http_read_form(x));
@@ -308,6 +332,8 @@ static void serve_source(void *ctx, struct http_exchange *x)
                    "{\"status\":\"success\",\"data\":[{\"__name__\":\"" CLUSTER_METRIC
                    "\",\"namespace\":"
                    "\"" CLUSTER_NS "\",\"pod\":\"pod-00000\",\"gpu\":\"0\"}]}");
+    } else if (gs_streq(path, "/metrics")) {
+        serve_page(x);
     } else if (gs_streq(path, "/mode") && is) {
         for (int i = 0; i < CLUSTER_N_MODES; i++)
             if (gs_streq(is, mode_names[i]))

@@ -4,7 +4,7 @@
 // demand what a broken or lying server sends.
 #pragma once
 
-#include <stdint.h>
+#include "base/buf.h"
 
 #define CLUSTER_NS      "load"
 #define CLUSTER_METRIC  "gpu_util"
@@ -12,6 +12,10 @@
 
 // Pods of autoscaler N ("hpa=N"): so many, one after the other. "first=N" picks the first N.
 enum { CLUSTER_PODS_OF_HPA = 10 };
+
+// Labels of series I of the benchmarks: gpu_metric_MM of one of CLUSTER_SERIES_PODS pods.
+enum { CLUSTER_SERIES_PODS = 5000 };
+void cluster_add_series(struct gs_buf *out, int64_t i);
 
 // How the stand-in for Prometheus answers queries; "mode" of /mode?is=….
 #define CLUSTER_MODES(X)                                                                           \

@@ -5,20 +5,25 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "codec/utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#define MATCH_LIMIT  UINT32_C(200000)
-#define DEPTH_LIMIT  UINT32_C(2000)
-#define MAX_PATTERN  ((size_t)64 * 1024)
-#define MAX_LITERALS ((size_t)10000)
+#define MATCH_LIMIT UINT32_C(200000)
+#define DEPTH_LIMIT UINT32_C(2000)
+#define MAX_PATTERN ((size_t)64 * 1024)
+// Names of objects that a selector picked come as one alternation.
+#define MAX_LITERALS      ((size_t)100000)
+#define MAX_LITERALS_TEXT ((size_t)16 * 1024 * 1024)
 
 struct tsdb_regex {
     enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_AFFIX, REGEX_PCRE } form;
     struct gs_hmap *literals;      // REGEX_LITERALS: a set
     char *prefix, *suffix, *infix; // REGEX_AFFIX: prefix.*infix.*suffix, NULL: none
-    pcre2_code *code;              // always there: expansion needs its groups
+    char *pattern;                 // of literals: compiled when an expansion needs its groups
+    size_t pattern_len;
+    pcre2_code *code;
     pcre2_match_data *data;
     pcre2_match_context *context;
 };
@@ -28,6 +33,7 @@ void tsdb_regex_free(struct tsdb_regex *r)
     if (!r)
         return;
     gs_hmap_free(r->literals);
+    free(r->pattern);
     free(r->prefix);
     free(r->suffix);
     free(r->infix);
@@ -112,30 +118,24 @@ static void choose_form(struct tsdb_regex *r, struct gs_slice pattern)
         r->form = REGEX_ANY;
     else if (gs_slice_eq_str(pattern, ".+"))
         r->form = REGEX_NOT_EMPTY;
-    else if (!take_literals(r, pattern))
+    else
         (void)take_affixes(r, pattern);
 }
 
-struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret)
+static struct gs_error *compile(struct tsdb_regex *r, struct gs_slice pattern)
 {
-    if (!pattern.data)
-        pattern = GS_SLICE("");
-    if (pattern.len > MAX_PATTERN)
-        return gs_error_new(GS_ELIMIT, "regular expression longer than %zu bytes", MAX_PATTERN);
     GS_AUTO_BUF struct gs_buf anchored = {0};
     gs_buf_add_str(&anchored, "^(?s:");
     gs_buf_add_slice(&anchored, pattern);
     gs_buf_add_str(&anchored, ")$");
     int code;
     PCRE2_SIZE offset;
-    struct tsdb_regex *r = gs_alloc(sizeof(*r));
     r->code = pcre2_compile((PCRE2_SPTR)anchored.data, anchored.len,
                             PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code,
                             &offset, NULL);
     if (!r->code) {
         char text[256];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof(text));
-        tsdb_regex_free(r);
         return gs_error_new(GS_EINVAL, "regular expression: %s at byte %zu", text,
                             offset > 5 ? (size_t)offset - 5 : 0);
     }
@@ -144,7 +144,37 @@ struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret
     r->context = pcre2_match_context_create(NULL);
     pcre2_set_match_limit(r->context, MATCH_LIMIT);
     pcre2_set_depth_limit(r->context, DEPTH_LIMIT);
-    choose_form(r, pattern);
+    return NULL;
+}
+
+// Literals are compared without PCRE2, which takes long to compile many of them and refuses more.
+static bool take_as_literals(struct tsdb_regex *r, struct gs_slice pattern)
+{
+    if (pattern.len > MAX_LITERALS_TEXT || gs_utf8_valid_prefix(pattern) < pattern.len ||
+        !take_literals(r, pattern))
+        return false;
+    r->pattern = gs_slice_dup(pattern);
+    r->pattern_len = pattern.len;
+    return true;
+}
+
+struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret)
+{
+    if (!pattern.data)
+        pattern = GS_SLICE("");
+    struct tsdb_regex *r = gs_alloc(sizeof(*r));
+    struct gs_error *err = NULL;
+    if (!take_as_literals(r, pattern)) {
+        if (pattern.len > MAX_PATTERN)
+            err = gs_error_new(GS_ELIMIT, "regular expression longer than %zu bytes", MAX_PATTERN);
+        else
+            err = compile(r, pattern);
+        choose_form(r, pattern);
+    }
+    if (err) {
+        tsdb_regex_free(r);
+        return err;
+    }
     *ret = r;
     return NULL;
 }
@@ -236,7 +266,14 @@ static size_t add_reference(const struct template *t, struct gs_slice rest)
 bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
                        struct gs_buf *ret)
 {
-    if (pcre_match(r, text) <= 0)
+    if (!r->code) { // the one change that it knows
+        struct tsdb_regex *mine = (struct tsdb_regex *)(uintptr_t)r;
+        struct gs_error *err = tsdb_regex_matches(r, text) && r->pattern_len <= MAX_PATTERN
+                                   ? compile(mine, gs_slice_make(r->pattern, r->pattern_len))
+                                   : NULL;
+        gs_error_free(err);
+    }
+    if (!r->code || pcre_match(r, text) <= 0)
         return false;
     const struct template t = {r, text, pcre2_get_ovector_pointer(r->data),
                                pcre2_get_ovector_count(r->data), ret};

@@ -668,10 +668,34 @@ static void a_changed_byte_of_a_snapshot_costs_its_series(void **state)
     (void)state;
 }
 
+// The names of many objects; groups of an alternation are there when a replacement asks for them.
+static void test_many_literals(void **state)
+{
+    GS_AUTO_BUF struct gs_buf pattern = {0}, out = {0};
+    struct tsdb_regex *r = NULL;
+    for (int i = 0; i < 20000; i++)
+        gs_buf_addf(&pattern, "%spod-%05d", i ? "|" : "", i);
+    assert_ok(tsdb_regex_new(gs_buf_slice(&pattern), &r));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("pod-19999")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("pod-20000")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("pod-1999")));
+    tsdb_regex_free(r);
+    assert_ok(tsdb_regex_new(GS_SLICE("(a|b\\.c)"), &r));
+    assert_false(tsdb_regex_expand(r, GS_SLICE("c"), GS_SLICE("<$1>"), &out));
+    assert_true(tsdb_regex_expand(r, GS_SLICE("b.c"), GS_SLICE("<$1>$0"), &out));
+    assert_string_equal(out.data, "<b.c>b.c");
+    tsdb_regex_free(r);
+    gs_buf_clear(&pattern);
+    for (int i = 0; i < 20000; i++)
+        gs_buf_addf(&pattern, "%spod-%05d.*", i ? "|" : "", i);
+    assert_error(tsdb_regex_new(gs_buf_slice(&pattern), &r), GS_ELIMIT, "longer than");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matchers_select),
+        cmocka_unit_test(test_many_literals),
         cmocka_unit_test(samples_come_in_order),
         cmocka_unit_test(latest_looks_back),
         cmocka_unit_test(a_slot_without_a_sample_ends),

@@ -103,7 +103,8 @@ const struct gs_opt adapter_option_rows[] = {
      .type = GS_OPT_DURATION,
      AT(max_age_ns),
      .group = "Prometheus",
-     .help = "How old a series' newest sample may be to be listed. Default: the relist interval."},
+     .help = "How old a series' newest sample may be to be listed. Default: the relist interval; "
+             "5m of the engine in this process."},
     {.name = "value-max-age",
      .arg = "DURATION",
      .def = "1s",

@@ -81,7 +81,7 @@ void run_free_owners(struct run *r);
 
 // --- sources.c: where numbers come from ---
 
-enum { ENGINE_RELIST_MS = 10000 };
+enum { ENGINE_RELIST_MS = 10000, ENGINE_MAX_AGE_MS = 300000 };
 
 struct gs_error *run_need_engine(struct run *r); // there is one from now on
 struct gs_error *run_make_source(struct run *r, const struct adapter_config *c);

@@ -92,6 +92,10 @@ static struct gs_error *read_times(const char *text, enum provider_times *ret)
 struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct world *ret)
 {
     int64_t relist = relist_ms(r, c), age = r->f->max_age_ns / GS_NS_PER_MS;
+    // The engine looks at samples where Prometheus looks at blocks of two hours: what queries see
+    // by its look-back is listed.
+    if (!age && r->engine && relist < ENGINE_MAX_AGE_MS)
+        age = ENGINE_MAX_AGE_MS;
     if (age && age < relist && c->n_rules)
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
     enum provider_times times = PROVIDER_TIMES_AUTO;

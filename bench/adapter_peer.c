@@ -18,7 +18,7 @@
 #define ROOT     "/apis/custom.metrics.k8s.io/v1beta1"
 #define PODS_URL ROOT "/namespaces/" CLUSTER_NS "/pods/"
 
-enum { MAX_CONNECTIONS = 16, PODS = CLUSTER_SERIES_PODS, OBJECTS = 200, SETTLE_S = 2 };
+enum { MAX_CONNECTIONS = 16, PODS = CLUSTER_SERIES_PODS, OBJECTS = 200, SETTLE_S = 6 };
 
 struct options {
     const char *gpuscale, *real, *prometheus, *promtool;

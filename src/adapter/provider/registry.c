@@ -9,6 +9,8 @@
 enum { MAX_METRICS = 500000 };
 
 // One question; rules with the same seriesQuery and source share it.
+enum { FIRST_RETRY_MS = 500 };
+
 struct question {
     struct registry *registry;
     const char *selector;
@@ -35,6 +37,7 @@ struct registry {
     size_t *served;      // metrics of each rule
     struct table custom, external;
     uv_timer_t *timer;
+    int64_t retry_ms; // the next wait while nothing was found
     int64_t rounds;
 };
 
@@ -207,11 +210,31 @@ static void take_fresh(struct registry *r)
     free(old);
 }
 
+// Nothing is served yet: the source has not begun to answer, or to scrape.
+static bool has_nothing(const struct registry *r)
+{
+    for (size_t i = 0; i < r->n_questions; i++)
+        if (r->questions[i].shapes && r->questions[i].shapes->series)
+            return false;
+    return true;
+}
+
+static int64_t next_round_ms(struct registry *r)
+{
+    if (!has_nothing(r)) {
+        r->retry_ms = FIRST_RETRY_MS;
+        return r->o.relist_ms;
+    }
+    int64_t wait = r->retry_ms < r->o.relist_ms ? r->retry_ms : r->o.relist_ms;
+    r->retry_ms = wait * 2;
+    return wait;
+}
+
 static void end_round(struct registry *r)
 {
     r->rounds++;
     take_fresh(r);
-    uv_timer_start(r->timer, on_timer, (uint64_t)r->o.relist_ms, 0);
+    uv_timer_start(r->timer, on_timer, (uint64_t)next_round_ms(r), 0);
     if (r->o.on_round)
         r->o.on_round(r->o.arg);
 }
@@ -289,6 +312,7 @@ struct registry *registry_new(uv_loop_t *loop, const struct registry_options *o)
 {
     struct registry *r = gs_alloc(sizeof(*r));
     r->o = *o;
+    r->retry_ms = FIRST_RETRY_MS;
     r->timer = gs_alloc(sizeof(*r->timer));
     uv_timer_init(loop, r->timer);
     r->timer->data = r;

@@ -24,7 +24,7 @@ struct registry_options {
     struct source *source;
     struct source *const *others; // as many as the configuration has
     const struct mapper *mapper;
-    int64_t relist_ms, max_age_ms; // max_age 0: as relist
+    int64_t relist_ms, max_age_ms; // max_age 0: as relist. Sooner while nothing at all was found
     void (*on_round)(void *arg);   // a round of questions is over; may be NULL
     void *arg;
 };

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trim.h"
 #include "cmd/adapter/run.h"
 #include "cmd/verbs.h"
 
@@ -50,6 +51,10 @@ static void on_poll(uv_timer_t *t)
     serving_poll(r->serving, r->server);
     run_free_retired(r, API_LONGEST_MS * GS_NS_PER_MS);
     run_reload_changed(r);
+    if (!r->trimmed && !not_ready(r)) {
+        r->trimmed = true;
+        gs_trim_memory();
+    }
 }
 
 // Requests that are under way are answered before the end.

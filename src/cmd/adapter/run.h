@@ -27,6 +27,7 @@ struct cluster {
 
 struct run {
     const struct adapter_flags *f;
+    bool trimmed; // what only the start needed was given back
     uv_loop_t loop;
     uv_signal_t signals[3];
     uv_timer_t poll, discovery;

@@ -133,12 +133,15 @@ static bool differs(struct timespec a, struct timespec b)
 void serving_poll(struct serving *s, struct http_server *server)
 {
     long left = 0;
-    struct gs_error *err = s->made_here ? tls_cert_seconds_left(s->cert, &left) : NULL;
-    if (!err && s->made_here && left < (long)RENEW_DAYS * 86400)
-        err = make(s);
     bool changed =
         differs(time_of(s->cert_path), s->cert_time) || differs(time_of(s->key_path), s->key_time);
-    if (!err && !changed)
+    if (changed) // what somebody else has put there is theirs to renew
+        s->made_here = false;
+    struct gs_error *err = s->made_here ? tls_cert_seconds_left(s->cert, &left) : NULL;
+    bool old = !err && s->made_here && left < (long)RENEW_DAYS * 86400;
+    if (old)
+        err = make(s);
+    if (!err && !changed && !old)
         return;
     if (!err)
         err = load(s);

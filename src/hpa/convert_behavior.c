@@ -35,8 +35,7 @@ static json_t *rules_from_annotation(const json_t *in)
     copy_any_case(in, out, "selectPolicy");
     copy_any_case(in, out, "tolerance");
     const json_t *policies = get_any_case(in, "policies");
-    if (!json_is_array(policies))
-        return out;
+    // What is in an annotation has no defaults: without policies it is not valid.
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(policies); i++) {
         json_t *policy = json_object();

@@ -93,8 +93,10 @@ static json_t *source_from_flat(int source, const json_t *in, const struct flat_
     copy(in, names->utilization, values, "averageUtilization");
     copy(in, names->average_value, values, "averageValue");
     bool plain = copy(in, names->value, values, "value");
-    // The flat form's targetValue of Object metrics is not optional: absent is 0, and the 0 beside
-    // an average is nothing that anybody meant.
+    // What is not optional in the flat form is 0 when it is absent; but the 0 beside an average of
+    // an Object metric is nothing that anybody meant.
+    if (source == PODS && is_spec && !json_object_get(values, "averageValue"))
+        json_object_set_new(values, "averageValue", json_string("0"));
     if (source == OBJECT && is_spec && json_object_get(values, "averageValue")) {
         if (plain && is_zero(json_object_get(values, "value")))
             json_object_del(values, "value");

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 struct explain_opts {
-    const char *ns, *kubeconfig, *context, *output, *compat;
+    const char *ns, *kubeconfig, *context, *output, *compat, *controller;
     const char *config, *sources, *source; // of metric
     int64_t downscale_window, cpu_init_period, readiness_delay;
     double tolerance;
@@ -23,6 +23,8 @@ struct run {
     uv_timer_t timer;
     struct http_client *http;
     struct kube_client *client;
+    struct http_client *controller_http; // NULL: the cluster itself is asked for the memory
+    struct kube_client *controller;
     struct hpa_look *look;
     struct hpa_config cfg;
     struct gs_error *err;
@@ -84,6 +86,19 @@ static struct gs_error *connect_cluster(struct run *r, char **ret_ns)
     return NULL;
 }
 
+static struct gs_error *connect_controller(struct run *r)
+{
+    const struct http_client_config http = {.base_url = r->o->controller,
+                                            .user_agent = "gpuscale-explain/" GPUSCALE_VERSION};
+    if (!r->o->controller)
+        return NULL;
+    struct gs_error *err = http_client_new_curl(&r->loop, &http, &r->controller_http);
+    if (err)
+        return gs_error_wrap(err, "--controller");
+    r->controller = kube_client_new(r->controller_http);
+    return NULL;
+}
+
 static struct gs_error *configure(const struct explain_opts *o, struct hpa_config *ret)
 {
     struct hpa_config c = hpa_config_default();
@@ -103,6 +118,10 @@ static struct gs_error *configure(const struct explain_opts *o, struct hpa_confi
 static void finish(struct run *r)
 {
     hpa_look_free(r->look);
+    if (r->controller)
+        kube_client_free(r->controller);
+    if (r->controller_http)
+        http_client_free(r->controller_http);
     if (r->client)
         kube_client_free(r->client);
     if (r->http)
@@ -135,8 +154,11 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     uv_timer_init(&r.loop, &r.timer);
     r.timer.data = &r;
     r.err = connect_cluster(&r, &ns);
+    if (!r.err)
+        r.err = connect_controller(&r);
     if (!r.err) {
         r.look = hpa_look_start(&r.loop, r.client, ns, argv[1], r.cfg.release, looked, &r);
+        hpa_look_ask_memory(r.look, r.controller ? r.controller : r.client);
         uv_timer_start(&r.timer, too_late, TIMEOUT_MS, 0);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
@@ -161,6 +183,13 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(output),
      .help = "A short reading, or the same as data."},
+    {.name = "controller",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     AT(controller),
+     .help = "Of hpa: a `gpuscale hpa` whose memory of earlier recommendations and scale events "
+             "counts, as http://localhost:9408. Default: the cluster is asked, where gpuscale up "
+             "answers."},
     {.name = "kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -239,8 +268,10 @@ const struct gs_verb verb_explain = {
         "tolerance, what held or limited the result, and the nearest values at which it would be "
         "another. Where the status that the cluster's controller wrote says something else, that "
         "is told too. Nothing is written.\n\n"
-        "The controller remembers earlier recommendations and scale events; they are not known "
-        "from outside. The reading is what would be decided without them.\n\n"
+        "A controller remembers earlier recommendations and scale events. gpuscale up and gpuscale "
+        "hpa (--controller) tell them; those of kube-controller-manager are not known from "
+        "outside, "
+        "and the reading is what would be decided without them.\n\n"
         "metric takes a path of kubectl get --raw, "
         "/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/"
         "RESOURCE/NAME/METRIC with its query or one of external.metrics.k8s.io, and shows how the "

@@ -248,6 +248,13 @@ void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const c
         hpa_changed(c, object, object);
 }
 
+json_t *hpa_controller_memory(const struct hpa_controller *c, const char *ns, const char *name)
+{
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    const struct item *i = gs_hmap_get_str(c->items, key);
+    return i ? hpa_history_json(i->history, gs_unix_ms()) : NULL;
+}
+
 void hpa_controller_free(struct hpa_controller *c)
 {
     if (!c)

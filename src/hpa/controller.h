@@ -34,3 +34,6 @@ void hpa_controller_start(struct hpa_controller *c);
 // wanted() may say something else about it now.
 void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const char *name);
 void hpa_controller_free(struct hpa_controller *c);
+// What an HPA of the controller remembers, as hpa_history_json() has it; new reference. NULL: it
+// does not look at such an HPA.
+json_t *hpa_controller_memory(const struct hpa_controller *c, const char *ns, const char *name);

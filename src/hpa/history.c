@@ -4,6 +4,8 @@
 // the lists are not sorted.
 #include "hpa/decide_internal.h"
 
+#include <string.h>
+
 struct record {
     int32_t count; // recommendation, or size of the change
     int64_t at_ms;
@@ -41,6 +43,25 @@ void hpa_history_shift(struct hpa_history *h, int64_t ms)
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->len; i++)
             lists[l]->items[i].at_ms += ms;
+}
+
+static void copy_records(const struct records *from, struct records *ret)
+{
+    ret->items = gs_realloc_array(NULL, from->len + 1, sizeof(*ret->items));
+    ret->len = from->len;
+    ret->cap = from->len + 1;
+    if (from->len)
+        memcpy(ret->items, from->items, from->len * sizeof(*ret->items));
+}
+
+struct hpa_history *hpa_history_copy(const struct hpa_history *h)
+{
+    struct hpa_history *copy = hpa_history_new();
+    *copy = *h;
+    copy_records(&h->recommendations, &copy->recommendations);
+    copy_records(&h->ups, &copy->ups);
+    copy_records(&h->downs, &copy->downs);
+    return copy;
 }
 
 #define NO_SLOT SIZE_MAX
@@ -149,4 +170,59 @@ void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_
         hpa_history_scaled(h, spec, h->seen, replicas, now_ms);
     h->has_seen = true;
     h->seen = replicas;
+}
+
+// --- as data ---
+#define MAX_RECORDS ((size_t)100000) // of a list that is read
+
+static json_t *records_json(const struct records *r, const char *count, int64_t now_ms)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < r->len; i++)
+        json_array_append_new(out, json_pack("{s:i, s:I}", count, (int)r->items[i].count, "ageMs",
+                                             (json_int_t)(now_ms - r->items[i].at_ms)));
+    return out;
+}
+
+json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms)
+{
+    return json_pack("{s:o, s:o, s:o}", "recommendations",
+                     records_json(&h->recommendations, "replicas", now_ms), "scaleUps",
+                     records_json(&h->ups, "by", now_ms), "scaleDowns",
+                     records_json(&h->downs, "by", now_ms));
+}
+
+static struct gs_error *read_records(const json_t *list, const char *name, const char *count,
+                                     int64_t now_ms, struct records *ret)
+{
+    if (!json_is_array(list) || json_array_size(list) > MAX_RECORDS)
+        return gs_error_new(GS_EPROTO, "%s: want a list of at most %zu", name, MAX_RECORDS);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        int64_t n = gs_json_int(entry, -1, count, NULL);
+        int64_t age_ms = gs_json_int(entry, INT64_MIN, "ageMs", NULL);
+        if (n < 0 || n > INT32_MAX || age_ms < -now_ms || age_ms > now_ms)
+            return gs_error_new(GS_EPROTO, "%s: an entry without %s and ageMs", name, count);
+        store(ret, NO_SLOT, (int32_t)n, now_ms - age_ms);
+    }
+    return NULL;
+}
+
+struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret)
+{
+    struct hpa_history *h = hpa_history_new();
+    struct gs_error *err = read_records(json_object_get(in, "recommendations"), "recommendations",
+                                        "replicas", now_ms, &h->recommendations);
+    if (!err)
+        err = read_records(json_object_get(in, "scaleUps"), "scaleUps", "by", now_ms, &h->ups);
+    if (!err)
+        err =
+            read_records(json_object_get(in, "scaleDowns"), "scaleDowns", "by", now_ms, &h->downs);
+    if (err) {
+        hpa_history_free(h);
+        return err;
+    }
+    h->seeded = h->recommendations.len > 0;
+    *ret = h;
+    return NULL;
 }

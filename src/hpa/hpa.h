@@ -142,6 +142,10 @@ struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
 // The wall clock was set by so much (not: time passed); what is remembered moves along.
 void hpa_history_shift(struct hpa_history *h, int64_t ms);
+struct hpa_history *hpa_history_copy(const struct hpa_history *h);
+// {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}; new reference.
+json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms);
+struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret);
 // For who does not write scales itself: a count that differs from the one before is a scale event.
 void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_t replicas,
                       int64_t now_ms);

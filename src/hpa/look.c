@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "hpa/memory.h"
 #include "hpa/metrics_source.h"
 #include "hpa/observe.h"
 #include "hpa/scale.h"
@@ -31,6 +32,9 @@ struct hpa_look {
     const json_t **pod_objects;
     char *scale_error, *selector_error;
     struct hpa_observation obs;
+    struct kube_request *memory_request;
+    struct hpa_history *memory;
+    bool complete; // but for the memory
 };
 
 static void fail(struct hpa_look *l, struct gs_error *err)
@@ -40,10 +44,16 @@ static void fail(struct hpa_look *l, struct gs_error *err)
 
 static void complete(struct hpa_look *l)
 {
+    l->complete = true;
+    if (l->memory_request)
+        return;
     if (l->fetch)
         l->obs.metrics = hpa_fetch_observations(l->fetch);
-    const struct hpa_seen seen = {
-        .spec = &l->spec, .obs = &l->obs, .pods = l->pod_objects, .now_ms = gs_unix_ms()};
+    const struct hpa_seen seen = {.spec = &l->spec,
+                                  .obs = &l->obs,
+                                  .pods = l->pod_objects,
+                                  .now_ms = gs_unix_ms(),
+                                  .memory = l->memory};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -148,10 +158,29 @@ struct hpa_look *hpa_look_start(uv_loop_t *loop, struct kube_client *client, con
     return l;
 }
 
+static void memory_done(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_look *l = arg;
+    l->memory_request = NULL;
+    if (!err && status == 200)
+        err = hpa_history_from_json(body, gs_unix_ms(), &l->memory);
+    gs_error_free(err);
+    if (l->complete)
+        complete(l);
+}
+
+void hpa_look_ask_memory(struct hpa_look *l, struct kube_client *controller)
+{
+    GS_AUTO_FREE char *path = hpa_memory_path(l->ns, l->name);
+    l->memory_request = kube_raw_get(controller, path, memory_done, l);
+}
+
 void hpa_look_free(struct hpa_look *l)
 {
     if (!l)
         return;
+    kube_request_cancel(l->memory_request);
+    hpa_history_free(l->memory);
     kube_request_cancel(l->request);
     hpa_fetch_free(l->fetch);
     hpa_scale_free(l->scale);

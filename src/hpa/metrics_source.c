@@ -213,7 +213,7 @@ static void custom_path(const struct slot *s, struct kube_gvr object, const char
         gs_buf_add_str(path, "/metrics");
     } else {
         add_segment(path, object.resource);
-        if (*object.group) {
+        if (object.group && *object.group) {
             gs_buf_add_char(path, '.');
             http_encode(gs_slice_of(object.group), path);
         }

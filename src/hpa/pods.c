@@ -170,15 +170,14 @@ void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups 
             in_order ? entry_at(ret, &next, pod->name) : find_entry(ret, pod->name);
         if (sample && pod->requests_milli)
             sample->request = pod->requests_milli[metric];
+        bool pending = pod->phase == HPA_POD_PENDING;
         if (hpa_pod_is_over(p->cfg, pod)) {
             ret->n_ignored++;
-        } else if (pod->phase == HPA_POD_PENDING) {
-            ret->unready[ret->n_unready++] = pod;
-        } else if (!sample) {
+        } else if (!sample && !pending) {
             ret->missing[ret->n_missing++] = pod;
             continue;
-        } else if (cpu &&
-                   cpu_unready(p->cfg, pod, sample->timestamp_ms, sample->window_ms, p->now_ms)) {
+        } else if (pending || (cpu && cpu_unready(p->cfg, pod, sample->timestamp_ms,
+                                                  sample->window_ms, p->now_ms))) {
             ret->unready[ret->n_unready++] = pod;
         } else {
             ret->n_ready++;

@@ -133,7 +133,7 @@ static json_t *metric_json(const struct hpa_seen *seen, const struct hpa_config 
         json_object_set_new(out, "pods", pods_json(seen, cfg, i));
     else
         json_object_set_new(out, "series", series_json(seen, i));
-    hpa_find_turns(seen->spec, seen->obs, cfg, i, seen->now_ms, &below, &above);
+    hpa_find_turns(seen->memory, seen->spec, seen->obs, cfg, i, seen->now_ms, &below, &above);
     add_turn(out, "below", &below);
     add_turn(out, "above", &above);
     return out;
@@ -178,7 +178,8 @@ static bool is_held(const json_t *object)
     return gs_streq(reason, "ScaleDownStabilized") || gs_streq(reason, "ScaleUpStabilized");
 }
 
-static void compare_counts(const json_t *object, const struct hpa_decision *d, json_t *list)
+static void compare_counts(const json_t *object, const struct hpa_decision *d, bool remembers,
+                           json_t *list)
 {
     int64_t desired = gs_json_int(object, 0, "status", "desiredReplicas", NULL);
     int64_t current = gs_json_int(object, 0, "status", "currentReplicas", NULL);
@@ -190,7 +191,7 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, j
     if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
         differ(list, "desired: the cluster says %lld, this reading %d%s", (long long)desired,
                d->desired,
-               is_held(object)
+               is_held(object) && !remembers
                    ? "; an earlier recommendation of its stabilisation window holds it, "
                      "which is not known from outside"
                    : "");
@@ -251,10 +252,10 @@ static json_t *cluster_json(const struct hpa_seen *seen, const struct hpa_decisi
         differ(list, "no controller has written a status yet");
         return out;
     }
-    compare_counts(object, d, list);
+    compare_counts(object, d, seen->memory != NULL, list);
     compare_condition(object, d, "ScalingActive", list);
     // What a window holds is another number than the one that is limited here.
-    if (!is_held(object))
+    if (seen->memory || !is_held(object))
         compare_condition(object, d, "ScalingLimited", list);
     for (size_t i = 0; i < d->n_metrics; i++)
         compare_metric(seen, d, i, list);
@@ -294,7 +295,7 @@ json_t *hpa_reading(const struct hpa_seen *seen, const struct hpa_config *cfg)
     const struct hpa_spec *spec = seen->spec;
     struct hpa_decision d;
     char at[GS_RFC3339_SIZE];
-    hpa_decide_fresh(spec, seen->obs, cfg, seen->now_ms, &d);
+    hpa_decide_with(seen->memory, spec, seen->obs, cfg, seen->now_ms, &d);
     json_t *out = json_object(), *metrics = json_array();
     gs_json_set_str(out, "namespace", spec->ns);
     gs_json_set_str(out, "name", spec->name);
@@ -307,6 +308,8 @@ json_t *hpa_reading(const struct hpa_seen *seen, const struct hpa_config *cfg)
     for (size_t i = 0; i < d.n_metrics; i++)
         json_array_append_new(metrics, metric_json(seen, cfg, i, &d.metrics[i]));
     json_object_set_new(out, "conditions", conditions_json(&d));
+    if (seen->memory)
+        json_object_set_new(out, "memory", hpa_history_json(seen->memory, seen->now_ms));
     json_object_set_new(out, "cluster", cluster_json(seen, &d));
     hpa_decision_finish(&d);
     return out;

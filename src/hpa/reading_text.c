@@ -128,6 +128,55 @@ static void add_result(const json_t *r, struct gs_buf *out)
     gs_buf_add_str(out, "\n");
 }
 
+// --- memory ---
+
+static void add_recommendations(const json_t *list, struct gs_buf *out)
+{
+    int64_t lowest = INT64_MAX, highest = 0, oldest_ms = 0;
+    size_t n = json_array_size(list);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(list, i);
+        int64_t replicas = gs_json_int(r, 0, "replicas", NULL);
+        int64_t age_ms = gs_json_int(r, 0, "ageMs", NULL);
+        lowest = replicas < lowest ? replicas : lowest;
+        highest = replicas > highest ? replicas : highest;
+        oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
+    }
+    if (!n)
+        gs_buf_add_str(out, "no recommendation yet");
+    else
+        gs_buf_addf(out, "%zu recommendation%s of the last %.0f s, ", n, n == 1 ? "" : "s",
+                    (double)oldest_ms / 1000);
+    if (n && lowest < highest)
+        gs_buf_addf(out, "%lld to ", (long long)lowest);
+    if (n)
+        gs_buf_addf(out, "%lld replica%s", (long long)highest, plural(highest));
+}
+
+static void add_events(const json_t *list, const char *sign, struct gs_buf *out)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *e = json_array_get(list, i);
+        gs_buf_addf(out, "; %s%lld %.0f s ago", sign, (long long)gs_json_int(e, 0, "by", NULL),
+                    (double)gs_json_int(e, 0, "ageMs", NULL) / 1000);
+    }
+}
+
+static void add_memory(const json_t *memory, struct gs_buf *out)
+{
+    if (!memory) {
+        gs_buf_add_str(out,
+                       "The controller's memory (earlier recommendations, scale events) is not "
+                       "known: this is what follows without it.\n");
+        return;
+    }
+    gs_buf_add_str(out, "The controller remembers ");
+    add_recommendations(json_object_get(memory, "recommendations"), out);
+    add_events(json_object_get(memory, "scaleUps"), "+", out);
+    add_events(json_object_get(memory, "scaleDowns"), "-", out);
+    gs_buf_add_str(out, ".\n");
+}
+
 void hpa_reading_text(const json_t *reading, struct gs_buf *out)
 {
     const json_t *metrics = json_object_get(reading, "metrics");
@@ -136,6 +185,7 @@ void hpa_reading_text(const json_t *reading, struct gs_buf *out)
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric(json_array_get(metrics, i), out);
     add_result(reading, out);
+    add_memory(json_object_get(reading, "memory"), out);
     if (!json_array_size(differences)) {
         gs_buf_add_str(out, "The cluster's status agrees.\n");
         return;

@@ -10,6 +10,7 @@
 #define FROM_NOTHING 1e15 // the largest factor of one milli-unit, where all values are zero
 #define STEP         1.02 // of the search; the place is then halved in
 #define HALVINGS     40
+#define TRIES        50 // of numbers near the one that was found
 
 const char *hpa_pod_state_text(enum hpa_pod_state state)
 {
@@ -62,17 +63,20 @@ void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *o
     hpa_groups_finish(&g);
 }
 
-void hpa_decide_fresh(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                      const struct hpa_config *cfg, int64_t now_ms, struct hpa_decision *ret)
+void hpa_decide_with(const struct hpa_history *memory, const struct hpa_spec *spec,
+                     const struct hpa_observation *obs, const struct hpa_config *cfg,
+                     int64_t now_ms, struct hpa_decision *ret)
 {
-    struct hpa_history *history = hpa_history_new();
-    hpa_history_seed(history, obs->spec_replicas, now_ms - LONG_AGO_MS);
+    struct hpa_history *history = memory ? hpa_history_copy(memory) : hpa_history_new();
+    if (!memory)
+        hpa_history_seed(history, obs->spec_replicas, now_ms - LONG_AGO_MS);
     hpa_decide(spec, obs, cfg, history, now_ms, ret);
     hpa_history_free(history);
 }
 
 // --- turns ---
 struct search {
+    const struct hpa_history *memory;
     const struct hpa_spec *spec;
     const struct hpa_config *cfg;
     size_t metric;
@@ -85,17 +89,11 @@ struct search {
     int32_t base;
 };
 
-// The decision with the metric's samples times a factor. False: none was computed.
-static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
+// The decision with the samples as they are set. False: none was computed.
+static bool try_samples(struct search *s, struct hpa_turn *ret)
 {
-    size_t n = s->metrics[s->metric].n_samples;
-    for (size_t i = 0; i < n; i++) {
-        s->samples[i] = s->original[i];
-        double from = s->all_zero ? 1 : (double)s->original[i].value;
-        s->samples[i].value = hpa_ceil64(from * factor);
-    }
     struct hpa_decision d;
-    hpa_decide_fresh(s->spec, &s->obs, s->cfg, s->now_ms, &d);
+    hpa_decide_with(s->memory, s->spec, &s->obs, s->cfg, s->now_ms, &d);
     bool ok = d.metrics && d.metrics[s->metric].ok;
     if (ok) {
         *ret = (struct hpa_turn){
@@ -104,6 +102,72 @@ static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
     }
     hpa_decision_finish(&d);
     return ok;
+}
+
+// … with the metric's samples times a factor.
+static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
+{
+    size_t n = s->metrics[s->metric].n_samples;
+    for (size_t i = 0; i < n; i++) {
+        s->samples[i] = s->original[i];
+        double from = s->all_zero ? 1 : (double)s->original[i].value;
+        s->samples[i].value = hpa_ceil64(from * factor);
+    }
+    return try_samples(s, ret);
+}
+
+// --- the stated value ---
+
+static int64_t shown_number(const struct hpa_metric_result *r)
+{
+    return r->has_utilization ? r->utilization : r->has_value ? r->value : r->average_value;
+}
+
+static int64_t request_of(const struct search *s, const char *pod)
+{
+    for (size_t i = 0; i < s->obs.n_pods; i++) {
+        const struct hpa_pod *p = &s->obs.pods[i];
+        if (pod && strcmp(p->name, pod) == 0 && p->requests_milli)
+            return p->requests_milli[s->metric];
+    }
+    return 0;
+}
+
+// Samples that all show the number: of pods each the same, else in one series.
+static void show_number(struct search *s, const struct hpa_metric_result *like, int64_t number)
+{
+    const struct hpa_metric_spec *m = &s->spec->metrics[s->metric];
+    bool outside = m->type == HPA_METRIC_OBJECT || m->type == HPA_METRIC_EXTERNAL;
+    for (size_t i = 0; i < s->metrics[s->metric].n_samples; i++) {
+        struct hpa_sample *sample = &s->samples[i];
+        *sample = s->original[i];
+        sample->value = outside && i ? 0 : number;
+        if (like->has_utilization)
+            sample->value = hpa_ceil64((double)request_of(s, sample->pod) * (double)number / 100);
+        else if (outside && !like->has_value)
+            sample->value = hpa_ceil64((double)number * (double)s->obs.status_replicas);
+    }
+}
+
+// What is said is tried: the shown number is rounded, and it is to hold whatever made it up. False:
+// nothing near it gives another count.
+static bool confirm(struct search *s, bool above, struct hpa_turn *turn)
+{
+    const struct hpa_metric_result like = turn->at;
+    int64_t number = shown_number(&like);
+    for (int i = 0; i < TRIES; i++) {
+        struct hpa_turn t;
+        show_number(s, &like, number);
+        if (try_samples(s, &t) && t.found && shown_number(&t.at) == number) {
+            *turn = t;
+            return true;
+        }
+        int64_t step = number / 1000;
+        number += (above ? 1 : -1) * (step > 0 && !like.has_utilization ? step : 1);
+        if (number < 0)
+            break;
+    }
+    return false;
 }
 
 static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
@@ -130,14 +194,19 @@ static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
     }
 }
 
-void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                    const struct hpa_config *cfg, size_t metric, int64_t now_ms,
-                    struct hpa_turn *ret_below, struct hpa_turn *ret_above)
+void hpa_find_turns(const struct hpa_history *memory, const struct hpa_spec *spec,
+                    const struct hpa_observation *obs, const struct hpa_config *cfg, size_t metric,
+                    int64_t now_ms, struct hpa_turn *ret_below, struct hpa_turn *ret_above)
 {
     *ret_below = *ret_above = (struct hpa_turn){0};
     if (!obs->metrics || obs->metrics[metric].error || !obs->metrics[metric].n_samples)
         return;
-    struct search s = {.spec = spec, .cfg = cfg, .metric = metric, .now_ms = now_ms, .obs = *obs};
+    struct search s = {.memory = memory,
+                       .spec = spec,
+                       .cfg = cfg,
+                       .metric = metric,
+                       .now_ms = now_ms,
+                       .obs = *obs};
     size_t n = obs->metrics[metric].n_samples;
     s.original = obs->metrics[metric].samples;
     s.samples = gs_alloc_array(n, sizeof(*s.samples));
@@ -146,7 +215,7 @@ void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *o
     s.metrics[metric].samples = s.samples;
     s.obs.metrics = s.metrics;
     struct hpa_decision d;
-    hpa_decide_fresh(spec, obs, cfg, now_ms, &d);
+    hpa_decide_with(memory, spec, obs, cfg, now_ms, &d);
     s.base = d.desired;
     bool usable = d.outcome == HPA_OUTCOME_COMPUTED && d.metrics[metric].ok;
     hpa_decision_finish(&d);
@@ -157,6 +226,8 @@ void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *o
         if (!s.all_zero)
             find_turn(&s, false, ret_below);
         find_turn(&s, true, ret_above);
+        ret_below->found = ret_below->found && confirm(&s, false, ret_below);
+        ret_above->found = ret_above->found && confirm(&s, true, ret_above);
     }
     free(s.samples);
     free(s.metrics);

@@ -20,9 +20,11 @@ void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *o
                     const struct hpa_config *cfg, size_t metric, int64_t now_ms,
                     enum hpa_pod_state *ret);
 
-// As if nothing had been recommended or scaled before: what is seen from outside has no memory.
-void hpa_decide_fresh(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                      const struct hpa_config *cfg, int64_t now_ms, struct hpa_decision *ret);
+// With what the controller remembers, which is left as it is; NULL: as if nothing had been
+// recommended or scaled before.
+void hpa_decide_with(const struct hpa_history *memory, const struct hpa_spec *spec,
+                     const struct hpa_observation *obs, const struct hpa_config *cfg,
+                     int64_t now_ms, struct hpa_decision *ret);
 
 // The nearest value of one metric, all others as they are, at which the result differs.
 struct hpa_turn {
@@ -30,6 +32,6 @@ struct hpa_turn {
     struct hpa_metric_result at; // value, average_value or utilization; texts are not set
     int32_t desired;
 };
-void hpa_find_turns(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                    const struct hpa_config *cfg, size_t metric, int64_t now_ms,
-                    struct hpa_turn *ret_below, struct hpa_turn *ret_above);
+void hpa_find_turns(const struct hpa_history *memory, const struct hpa_spec *spec,
+                    const struct hpa_observation *obs, const struct hpa_config *cfg, size_t metric,
+                    int64_t now_ms, struct hpa_turn *ret_below, struct hpa_turn *ret_above);

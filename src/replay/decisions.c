@@ -139,7 +139,7 @@ static void check_metrics(struct run *r, const json_t *want, const struct hpa_de
     if (json_is_null(want) && d->metrics)
         fail(r, "metrics were computed");
     for (size_t i = 0; i < json_array_size(want); i++) {
-        if (i >= d->n_metrics)
+        if (!d->metrics || i >= d->n_metrics)
             fail(r, "metrics: there is no number %zu", i);
         else
             check_metric(r, json_array_get(want, i), &d->metrics[i]);

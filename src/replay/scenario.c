@@ -184,8 +184,9 @@ static void read_metrics(struct config_reader *r, const json_t *v, void *out)
         return;
     }
     d->s.metrics = gs_alloc_array(json_object_size(v) + 1, sizeof(*d->s.metrics));
-    json_object_foreach ((json_t *)v, key, item)
+    json_object_foreach ((json_t *)v, key, item) {
         read_metric(r, key, item, &d->s.metrics[d->s.n_metrics++]);
+    }
 }
 
 static void read_scale(struct config_reader *r, const json_t *v, void *out)

@@ -536,6 +536,85 @@ static void an_object_with_its_own_period(void **state)
     assert_int_equal(b->passes, passes);
 }
 
+static void run_for(struct bench *b, int64_t ms)
+{
+    const int64_t end = gs_mono_ns() + ms * GS_NS_PER_MS;
+    while (gs_mono_ns() < end)
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+}
+
+static void put_with_period(struct bench *b, const char *name, const char *period)
+{
+    json_t *hpa = hpa_object(name, GPU_SPEC);
+    gs_json_set(hpa, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, period), "metadata",
+                "annotations", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+}
+
+// What fails waits for its period like everything else: no attempt follows another at once, and the
+// status that tells of the failure is no reason to look again.
+static void a_failure_waits_for_the_next_period(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"60", "60"});
+    b->api.scale_refusals = 1000;
+    put_with_period(b, "web", "1h");
+    start(b);
+    b->text = "FailedRescale";
+    b->message = "no such luck";
+    assert_true(fake_wait(&b->api, event_seen, b));
+    run_for(b, 200);
+    assert_int_equal(b->passes, 1);
+    assert_int_equal(fake_count_log(&b->api, "PUT " SCALE), 1);
+}
+
+// However often a spec changes during a pass, one more follows, with the last one.
+static void changes_during_a_pass_are_one_more(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"20", "20"});
+    b->api.hold_prefix = CUSTOM "/v1beta2";
+    put_with_period(b, "web", "1h");
+    start(b);
+    const int64_t deadline = gs_mono_ns() + 10 * GS_NS_PER_SEC;
+    while (!fake_n_held(&b->api) && gs_mono_ns() < deadline)
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    for (int max = 11; max <= 15; max++) {
+        json_t *changed = json_deep_copy(json_object_get(b->api.hpas, "shop/web"));
+        gs_json_set(changed, json_integer(max), "spec", "maxReplicas", NULL);
+        fake_put(&b->api, b->api.hpas, changed);
+        run_for(b, 5);
+    }
+    b->api.hold_prefix = NULL;
+    fake_release(&b->api);
+    b->want = 2;
+    assert_true(fake_wait(&b->api, passes_reached, b));
+    run_for(b, 200);
+    assert_int_equal(b->passes, 2);
+    assert_int_equal(fake_count_log(&b->api, GPU_GET), 2);
+}
+
+// The memory that others can ask for: the count of the beginning and the recommendation.
+static void its_memory_can_be_read(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"50", "50"});
+    put_with_period(b, "web", "1h");
+    start(b);
+    wait_replicas(b, 5);
+    b->want = 1;
+    assert_true(fake_wait(&b->api, passes_reached, b));
+    GS_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "web");
+    const json_t *list = json_object_get(memory, "recommendations");
+    assert_int_equal(json_array_size(list), 2);
+    assert_int_equal(gs_json_int(json_array_get(list, 0), 0, "replicas", NULL), 2);
+    assert_int_equal(gs_json_int(json_array_get(list, 1), 0, "replicas", NULL), 5);
+    const json_t *ups = json_object_get(memory, "scaleUps");
+    assert_int_equal(json_array_size(ups), 1);
+    assert_int_equal(gs_json_int(json_array_get(ups, 0), 0, "by", NULL), 3);
+    assert_null(hpa_controller_memory(b->controller, "shop", "other"));
+}
+
 static void two_hpas_for_the_same_pods(void **state)
 {
     struct bench *b = *state;
@@ -641,6 +720,9 @@ int main(void)
         WITH_BENCH(spec_change_is_followed_at_once),
         WITH_BENCH(hpa_of_v2beta1),
         WITH_BENCH(an_object_with_its_own_period),
+        WITH_BENCH(a_failure_waits_for_the_next_period),
+        WITH_BENCH(changes_during_a_pass_are_one_more),
+        WITH_BENCH(its_memory_can_be_read),
         WITH_BENCH(two_hpas_for_the_same_pods),
         WITH_BENCH(several_sources),
     };

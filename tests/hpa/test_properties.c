@@ -5,12 +5,14 @@
 #include "codec/json.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
+#include "hpa/whatif.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -361,9 +363,116 @@ static void clock_set_back_and_forth(void **state)
     }
 }
 
+// --- what would change it ---
+
+// Every sample shows the number that is said.
+static void show(struct world *w, const struct hpa_metric_result *at)
+{
+    for (size_t i = 0; i < w->metric.n_samples; i++)
+        w->samples[i].value = at->has_utilization ? 400 * (int64_t)at->utilization
+                              : at->has_value     ? at->value
+                              : w->samples[i].pod ? at->average_value
+                                                  : at->average_value * w->obs.status_replicas;
+}
+
+static void check_turn(struct world *w, const struct hpa_history *memory,
+                       const struct hpa_turn *turn, int32_t base)
+{
+    struct hpa_decision d;
+    struct hpa_sample kept[MAX_PODS];
+    if (!turn->found)
+        return;
+    memcpy(kept, w->samples, sizeof(kept));
+    show(w, &turn->at);
+    hpa_decide_with(memory, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
+    if (d.desired != turn->desired || turn->desired == base)
+        fail_msg(SEED_FMT "said %d instead of %d, it is %d", SEED_ARGS(w), turn->desired, base,
+                 d.desired);
+    hpa_decision_finish(&d);
+    memcpy(w->samples, kept, sizeof(kept));
+}
+
+static size_t turns_checked;
+
+static void check_turns(struct world *w)
+{
+    struct hpa_turn below, above;
+    struct hpa_decision d;
+    observe_random(w, (int32_t)between(&w->rng, 1, 30));
+    // Half of them with the memory of a controller that scaled before.
+    for (int i = 0; i < 4; i++) {
+        hpa_decide(&w->spec, &w->obs, &w->cfg, w->history, T0_MS - 60000 + 10000 * i, &d);
+        if (d.rescale)
+            hpa_history_scaled(w->history, &w->spec, d.current, d.desired,
+                               T0_MS - 60000 + 10000 * i);
+        hpa_decision_finish(&d);
+    }
+    const struct hpa_history *memory = w->seed % 2 ? w->history : NULL;
+    hpa_decide_with(memory, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
+    int32_t base = d.desired;
+    hpa_decision_finish(&d);
+    hpa_find_turns(memory, &w->spec, &w->obs, &w->cfg, 0, T0_MS, &below, &above);
+    check_turn(w, memory, &below, base);
+    check_turn(w, memory, &above, base);
+    turns_checked += below.found + above.found;
+}
+
+static void what_is_said_to_change_it_does(void **state)
+{
+    (void)state;
+    for_all(check_turns);
+    if (!getenv("HPA_SEED"))
+        assert_true(turns_checked > SEEDS / 3);
+}
+
+// A memory as data is the same memory.
+static void check_memory(struct world *w)
+{
+    struct hpa_history *read = NULL;
+    for (int i = 0; i < 12; i++) {
+        struct hpa_decision d, same;
+        int64_t now_ms = T0_MS + 15000 * i;
+        GS_AUTO_JSON json_t *data = hpa_history_json(w->history, now_ms);
+        assert_null(hpa_history_from_json(data, now_ms, &read));
+        observe_random(w, (int32_t)between(&w->rng, 1, 30));
+        hpa_decide(&w->spec, &w->obs, &w->cfg, read, now_ms, &same);
+        decide(w, now_ms, &d);
+        if (d.desired != same.desired)
+            fail_msg(SEED_FMT "%d, with the memory as data %d", SEED_ARGS(w), d.desired,
+                     same.desired);
+        hpa_history_free(read);
+        hpa_decision_finish(&d);
+        hpa_decision_finish(&same);
+    }
+}
+
+static void a_memory_as_data_is_the_same(void **state)
+{
+    static const char *const wrong[] = {
+        "{}",
+        "{\"recommendations\":[],\"scaleUps\":[]}",
+        "{\"recommendations\":[{\"replicas\":-1,\"ageMs\":0}],\"scaleUps\":[],\"scaleDowns\":[]}",
+        "{\"recommendations\":[{\"replicas\":1}],\"scaleUps\":[],\"scaleDowns\":[]}",
+        "{\"recommendations\":[{\"replicas\":1,\"ageMs\":9223372036854775807}],\"scaleUps\":[],"
+        "\"scaleDowns\":[]}",
+    };
+    (void)state;
+    for_all(check_memory);
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        GS_AUTO_JSON json_t *in = json_loads(wrong[i], 0, NULL);
+        struct hpa_history *h = NULL;
+        struct gs_error *err = hpa_history_from_json(in, T0_MS, &h);
+        assert_non_null(err);
+        assert_null(h);
+        gs_error_free(err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_to_change_it_does),
+        cmocka_unit_test(a_memory_as_data_is_the_same),
         cmocka_unit_test(never_outside_the_limits),
         cmocka_unit_test(monotone_in_the_metric),
         cmocka_unit_test(idempotent_at_steady_state),

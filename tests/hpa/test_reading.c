@@ -84,6 +84,7 @@ static int tear_down(void **state)
 static void look(struct bench *b)
 {
     b->look = hpa_look_start(&b->api.loop, b->api.kube, "shop", "web", 0, looked, b);
+    hpa_look_ask_memory(b->look, b->api.kube);
     assert_true(fake_wait(&b->api, is_done, b));
 }
 
@@ -160,6 +161,44 @@ static void from_nothing_there_is_only_up(void **state)
     assert_string_equal(gs_json_str(m, "above", "at", NULL), "average 6.667");
 }
 
+#define MEMORY "/apis/hpa.gpuscale.io/v1/namespaces/shop/memories/web"
+
+// Half of the target asks for 2; a recommendation of 7 is still in the window, and 6 are allowed in
+// one pass.
+static void the_memory_of_a_controller_counts(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"10", "10", "10"}, 3));
+    fake_answer(&b->api, MEMORY, 200,
+                json_pack("{s:[{s:i, s:i}, {s:i, s:i}], s:[{s:i, s:i}], s:[]}", "recommendations",
+                          "replicas", 7, "ageMs", 40000, "replicas", 3, "ageMs", 55000, "scaleUps",
+                          "by", 2, "ageMs", 50000, "scaleDowns"));
+    look(b);
+    assert_null(b->error);
+    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 6);
+    assert_int_equal(json_array_size(gs_json_get(b->reading, "memory", "recommendations", NULL)),
+                     2);
+    assert_says(b, "held at 7: highest recommendation of the last 300 s");
+    assert_says(b, "The controller remembers 2 recommendations of the last 55 s, 3 to 7 replicas; "
+                   "+2 50 s ago.");
+}
+
+static void a_memory_that_is_none_is_not_known(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"10", "10", "10"}, 3));
+    fake_answer(&b->api, MEMORY, 200, json_pack("{s:s}", "recommendations", "many"));
+    look(b);
+    assert_null(b->error);
+    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 2);
+    assert_null(json_object_get(b->reading, "memory"));
+    assert_says(b, "The controller's memory (earlier recommendations, scale events) is not known");
+}
+
 static void what_cannot_be_read(void **state)
 {
     struct bench *b = *state;
@@ -196,6 +235,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(from_nothing_there_is_only_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_memory_of_a_controller_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_memory_that_is_none_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_scale, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_such_object, set_up, tear_down),
     };

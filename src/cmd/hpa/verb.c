@@ -10,6 +10,7 @@
 #include "cmd/verbs.h"
 #include "hpa/claims.h"
 #include "hpa/controller.h"
+#include "hpa/memory.h"
 #include "kube/election.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
@@ -153,8 +154,12 @@ static void handle(void *arg, struct http_exchange *x)
     else if (gs_streq(path, "/readyz"))
         http_reply_text(x, kube_cache_synced(r->pods) ? 200 : 503, "%s\n",
                         kube_cache_synced(r->pods) ? "ok" : "the cluster's pods are not known yet");
+    else if (gs_starts(path, "/apis/" HPA_MEMORY_GROUP "/"))
+        hpa_memory_handle(r->controller, x);
     else
-        http_reply_text(x, 404, "there are /metrics, /healthz and /readyz\n");
+        http_reply_text(x, 404,
+                        "there are /metrics, /healthz, /readyz and /apis/" HPA_MEMORY_GROUP
+                        "/v1/namespaces/NS/memories/NAME\n");
 }
 
 static struct gs_error *start_server(struct run *r)

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hpa/memory.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 
@@ -234,18 +235,23 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     return NULL;
 }
 
-static void start_autoscaler(struct up_cluster *c, const struct up_options *o,
-                             hpa_observer observer, void *arg)
+static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
+                                         hpa_observer observer, void *arg)
 {
     struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
                                         .decide = hpa_config_default()};
+    struct gs_error *err = o->hpa_compat ? hpa_config_follow(&cfg.decide, o->hpa_compat) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--hpa-compat");
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
     cfg.decide.tolerance = o->tolerance;
     c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
     hpa_controller_set_observer(c->hpa, observer, arg);
+    local_api_mount(c->api, HPA_MEMORY_GROUP, hpa_memory_group, hpa_memory_handle, c->hpa);
     hpa_controller_start(c->hpa);
+    return NULL;
 }
 
 static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o)
@@ -286,7 +292,7 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, c
     if (!err)
         err = start_metrics(c, o);
     if (!err)
-        start_autoscaler(c, o, observer, arg);
+        err = start_autoscaler(c, o, observer, arg);
     *ret = c; // also after a failure: the caller frees it and empties the loop
     return err;
 }

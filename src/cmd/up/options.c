@@ -122,5 +122,12 @@ const struct gs_opt up_option_rows[] = {
      AT(readiness_delay),
      .group = "Autoscaler flags (as kube-controller-manager's)",
      .help = "Time after a pod's start in which becoming ready counts as its first readiness."},
+    {.name = "hpa-compat",
+     .arg = "RELEASE",
+     .type = GS_OPT_STRING,
+     AT(hpa_compat),
+     .group = "Autoscaler flags (as kube-controller-manager's)",
+     .help = "The Kubernetes release whose autoscaler is followed, from 1.20 to 1.38, with its "
+             "feature gates. Default: the newest."},
     {0},
 };

@@ -31,6 +31,11 @@ struct cluster_fixture {
 
 // --- the API server ---
 
+static void on_abort(void *arg)
+{
+    (void)arg;
+}
+
 static void reply_slices(struct cluster_fixture *f, struct http_exchange *x)
 {
     GS_AUTO_FREE char *text = NULL;
@@ -39,9 +44,10 @@ static void reply_slices(struct cluster_fixture *f, struct http_exchange *x)
         text = gs_format("{\"kind\":\"APIGroup\",\"versions\":[{\"version\":\"v1alpha3\"},"
                          "{\"version\":\"%s\"}]}",
                          f->slices_version);
-    else if (http_query(x, "watch"))
-        return; // silent until it is closed
-    else
+    else if (http_query(x, "watch")) {
+        http_on_abort(x, on_abort, f); // silent until the peer leaves
+        return;
+    } else
         text = gs_format("{\"kind\":\"ResourceSliceList\",\"apiVersion\":\"resource.k8s.io/%s\","
                          "\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[%s]}",
                          f->slices_version, f->slices);

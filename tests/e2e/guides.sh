@@ -2,6 +2,8 @@
 # The manifests of deploy/ as in production, and the three guides on them: the cluster's own
 # autoscaler scales their Deployments by the load of simulated GPUs. Runs inside namespaces of its own
 # (network, mounts, pids), so that pods have addresses and folders and nothing stays behind.
+# PARTS="guide-ack permissions" runs those alone, COMPONENTS="adapter" of the permissions; HOLD=1 leaves
+# deploy/ running to try things on by hand.
 if [ -z "${GPUSCALE_E2E_INSIDE:-}" ]; then
     export GPUSCALE_E2E_INSIDE=1
     [ "$(id -u)" = 0 ] || as_root="--map-root-user --map-auto"
@@ -15,6 +17,7 @@ if [ -z "${GPUSCALE_E2E_INSIDE:-}" ]; then
     # unshare ignores SIGTERM; when it is gone the kernel ends all of its pid namespace.
     # shellcheck disable=SC2086
     unshare ${as_root:-} -nmpf --kill-child --mount-proc --propagation private "$0" "$@" &
+    [ -z "${HOLD:-}" ] || echo "e2e: enter with: nsenter -t \$(pgrep -P $!) -n -m -p sh"
     trap 'kill -9 $! 2>/dev/null' EXIT
     trap 'exit 130' INT TERM
     wait $! || exit $?
@@ -57,7 +60,7 @@ if [ -n "${HOLD:-}" ]; then
     echo "export KUBECONFIG=$KUBECONFIG dir=$dir"
     while :; do sleep 1; done
 fi
-for part in ${PARTS:-guide-ack guide-eks guide-k8s-gpu-hpa permissions}; do
+for part in ${PARTS:-guide-ack guide-eks guide-k8s-gpu-hpa embedded permissions}; do
     . "$source/tests/e2e/$part.sh"
 done
 echo "$passed passed, 0 failed"

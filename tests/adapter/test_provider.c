@@ -100,8 +100,8 @@ static void cluster(void *arg, struct http_exchange *x)
                       "\"x\"}}}}");
         return;
     }
-    if (f->no_object && gs_ends(path, "/pods/a")) {
-        kube_reply_failure(x, 404, "NotFound", "pods \"a\" not found");
+    if (f->no_object && gs_streq(http_query(x, "fieldSelector"), "metadata.name=a")) {
+        reply_text(x, "{\"kind\":\"PodList\",\"items\":[]}");
         return;
     }
     if (gs_ends(path, "/deployments/none")) {

@@ -64,27 +64,37 @@ static void ask_last(struct absence_op *op)
     op->query = source_query(op->rq.source, text.data, 0, on_last, op);
 }
 
-static void on_object(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct absence_op *op = arg;
+    const struct kube_gvr *r = &op->rq.object;
+    const json_t *items = json_object_get(body, "items");
     op->get = NULL;
-    if (status == 404)
-        end(op, err ? gs_error_message(err) : "there is no such object");
-    else if (op->rq.series.len)
+    if (!err && status == 200 && json_is_array(items) && json_array_size(items) == 0) {
+        GS_AUTO_FREE char *text = gs_format("%s%s%s \"%s\" not found", r->resource,
+                                            *r->group ? "." : "", r->group, op->rq.name);
+        end(op, text);
+    } else if (op->rq.series.len) {
         ask_last(op);
-    else
+    } else {
         end(op, NULL);
+    }
     gs_error_free(err);
 }
 
+// A list of one: who may answer requests of many objects may list them, not more.
 struct absence_op *absence_find(const struct absence_request *rq, absence_fn cb, void *arg)
 {
     struct absence_op *op = gs_alloc(sizeof(*op));
     *op = (struct absence_op){.rq = *rq, .cb = cb, .arg = arg};
-    if (rq->kube)
-        op->get = kube_get(rq->kube, rq->object, rq->ns, rq->name, NULL, on_object, op);
-    else
+    if (!rq->kube) {
         ask_last(op);
+        return op;
+    }
+    GS_AUTO_BUF struct gs_buf query = {0};
+    gs_buf_add_str(&query, "resourceVersion=0&fieldSelector=metadata.name%3D");
+    http_encode(gs_slice_of(rq->name), &query);
+    op->get = kube_list(rq->kube, rq->object, rq->ns, query.data, on_list, op);
     return op;
 }
 

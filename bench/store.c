@@ -142,8 +142,11 @@ static void add_target(struct world *w, size_t t)
 static void make_world(struct world *w, const char *path)
 {
     const struct options *o = w->o;
+    // A snapshot each ten minutes, as in the program, where the clock is the real one.
     const struct tsdb_config cfg = {.retention_ms = o->retention_minutes * 60000,
-                                    .storage_path = o->log ? path : NULL};
+                                    .storage_path = o->log ? path : NULL,
+                                    .snapshot_bytes =
+                                        (uint64_t)(o->series * 600000 / o->step_ms) * 3};
     bench_check(tsdb_open(&cfg, &w->db));
     w->n = (size_t)(o->series + SERIES - 1) / SERIES;
     w->targets = gs_alloc_array(w->n, sizeof(*w->targets));

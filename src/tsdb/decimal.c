@@ -13,6 +13,13 @@ static bool is_decimal(double v, unsigned places, int64_t *ret)
     return (double)n / decimal_powers[places] == v;
 }
 
+int decimal_fewest_places(double v, unsigned hint, int64_t *ret_n)
+{
+    if (!(fabs(v) < TOO_LARGE) || (v == 0 && signbit(v)))
+        return -1;
+    return is_decimal(v, 0, ret_n) ? 0 : decimal_places(v, hint, ret_n);
+}
+
 int decimal_places(double v, unsigned hint, int64_t *ret_n)
 {
     if (!(fabs(v) < TOO_LARGE) || (v == 0 && signbit(v)))

@@ -44,6 +44,7 @@ static inline int64_t decimal_unzigzag(uint64_t z)
 
 // -1: no decimal number. hint: places that are tried first, of a value like this one.
 int decimal_places(double v, unsigned hint, int64_t *ret_n);
+int decimal_fewest_places(double v, unsigned hint, int64_t *ret_n); // whole numbers before the hint
 // Both return how many of at most DECIMAL_MAX_BYTES bytes they wrote.
 size_t decimal_put(uint8_t *out, unsigned places, int64_t n);
 size_t decimal_put_raw(uint8_t *out, double v);

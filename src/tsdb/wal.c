@@ -283,8 +283,7 @@ void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map
     wal_put_varint(&w->buffer, group);
     wal_put_signed(&w->buffer, t_ms);
     wal_put_varint(&w->buffer, n);
-    for (size_t i = 0; i < n; i++)
-        wal_put_value(&w->buffer, values[i]);
+    wal_put_values(&w->buffer, values, n);
     finish_record(w, start);
 }
 

@@ -60,18 +60,37 @@ void wal_put_text(struct gs_buf *out, struct gs_slice s)
 
 // --- values ---
 
+// *hint: places of the value before, which is mostly one of the same kind.
+static size_t put_value(uint8_t *out, double v, unsigned *hint)
+{
+    int64_t n;
+    if (stream_is_absent(v) || stream_is_stale(v)) {
+        *out = stream_is_absent(v) ? ABSENT : DECIMAL_OTHER;
+        return 1;
+    }
+    int places = decimal_fewest_places(v, *hint, &n);
+    if (places < 0)
+        return decimal_put_raw(out, v);
+    if (places)
+        *hint = (unsigned)places;
+    return decimal_put(out, (unsigned)places, n);
+}
+
+void wal_put_values(struct gs_buf *out, const double *v, size_t n)
+{
+    uint8_t bytes[64 * DECIMAL_MAX_BYTES];
+    unsigned hint = 0;
+    for (size_t i = 0; i < n;) {
+        size_t len = 0;
+        for (size_t end = n - i < 64 ? n : i + 64; i < end; i++)
+            len += put_value(bytes + len, v[i], &hint);
+        gs_buf_add(out, bytes, len);
+    }
+}
+
 void wal_put_value(struct gs_buf *out, double v)
 {
-    uint8_t bytes[DECIMAL_MAX_BYTES];
-    size_t len = 1;
-    int64_t n;
-    int places;
-    bytes[0] = stream_is_absent(v) ? ABSENT : DECIMAL_OTHER;
-    if (!tsdb_is_stale(v) && !stream_is_absent(v)) {
-        places = decimal_places(v, 0, &n);
-        len = places < 0 ? decimal_put_raw(bytes, v) : decimal_put(bytes, (unsigned)places, n);
-    }
-    gs_buf_add(out, bytes, len);
+    wal_put_values(out, &v, 1);
 }
 
 // --- reading ---

@@ -40,6 +40,7 @@ static inline bool wal_time_is_sane(int64_t t_ms)
 // A double in 1 to 9 bytes: a decimal number with up to six places when that is exact, else its
 // bits. The stale marker and stream_absent() take one byte.
 void wal_put_value(struct gs_buf *out, double v);
+void wal_put_values(struct gs_buf *out, const double *v, size_t n); // of a pass
 
 struct wal_cursor { // reads a payload; bad is set by the first read past its end
     const uint8_t *at, *end;

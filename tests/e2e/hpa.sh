@@ -64,7 +64,7 @@ done
 
 # Ours with the rights of its manifest alone, as its service account: at first in its namespace only.
 kubectl apply -f "$source/deploy/hpa.yaml" >/dev/null || fail "deploy/hpa.yaml is refused"
-kubectl create clusterrole crowd-scaler --verb=get,update --resource=crowds.e2e.example.com/scale >/dev/null
+kubectl create clusterrole crowd-scaler --verb=get,update --resource=crowds.e2e.example.com/scale,daemonsets.apps/scale >/dev/null
 kubectl -n ours create rolebinding crowd-scaler --clusterrole=crowd-scaler --serviceaccount=monitoring:gpuscale-hpa >/dev/null
 kubectl -n ours create rolebinding gpuscale-hpa --clusterrole=gpuscale-hpa --serviceaccount=monitoring:gpuscale-hpa >/dev/null
 kubectl delete clusterrolebinding gpuscale-hpa >/dev/null
@@ -81,7 +81,7 @@ hpa_flags="--kubeconfig=$dir/hpa.kubeconfig --mode=control --compat=1.36 --scale
     --horizontal-pod-autoscaler-downscale-stabilization=8s --horizontal-pod-autoscaler-cpu-initialization-period=25s
     --horizontal-pod-autoscaler-initial-readiness-delay=5s"
 # shellcheck disable=SC2086
-start ours "$gpuscale" hpa $hpa_flags --namespace=ours --all
+start ours "$gpuscale" hpa $hpa_flags --namespace=ours --all --leader-elect=false
 python3 "$side/side_by_side.py" --server="$kube" --ca="$dir/ca.crt" --cert="$dir/admin.crt" --key="$dir/admin.key" \
     --port="$scripted_port" --serving-cert="$dir/scripted.crt" --serving-key="$dir/scripted.key" ${HPA_CASES:-} >"$dir/side-by-side" ||
     { cat "$dir/side-by-side"; fail "the two controllers differ"; }

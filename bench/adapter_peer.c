@@ -300,6 +300,7 @@ static void run_all(const struct options *o, const struct adapter_bed *b, struct
     compare(o, b, sides, "pods/*, a selector of 5,000 pods", many_list, 1, PODS, 1);
     compare(o, b, sides, "one pod, the same", list, 1, 1, 1);
     compare(o, b, sides, "one pod, 200 in turn", list, OBJECTS, 1, (int)o->connections);
+    bench_sleep(SETTLE_S * GS_NS_PER_SEC);
     for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++)
         sides[i].end_mb = resident_mb(sides[i].pid);
     print_sizes(sides);

@@ -34,3 +34,11 @@ void gs_trim_memory(void)
     malloc_trim(0);
     dl_iterate_phdr(drop_object, &page);
 }
+
+#define WORTH_IT ((size_t)4 * 1024 * 1024)
+
+void gs_trim_heap(void)
+{
+    if (mallinfo2().fordblks > WORTH_IT)
+        malloc_trim(0);
+}

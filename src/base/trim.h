@@ -7,3 +7,5 @@
 // again from its page cache at the next use, so this costs some minor faults and no disk. What was
 // ever written, relocations among it, stays.
 void gs_trim_memory(void);
+// Only the heap, and only when a few megabytes of it are free: for now and then.
+void gs_trim_heap(void);

@@ -67,6 +67,13 @@ void api_stopping(struct api *a)
     a->stopping = true;
 }
 
+void api_forget_old(struct api *a)
+{
+    ready_forget_old(a->ready);
+    if (a->w.source)
+        source_forget_old(a->w.source);
+}
+
 bool api_idle(const struct api *a)
 {
     return TAILQ_EMPTY(&a->calls);

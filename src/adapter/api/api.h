@@ -44,4 +44,5 @@ void api_free(struct api *a);
 void api_set_world(struct api *a, const struct api_world *w);
 void api_handle(void *api, struct http_exchange *x); // an http_handler
 void api_stopping(struct api *a);                    // /readyz fails from now on
-bool api_idle(const struct api *a);                  // no request is under way
+void api_forget_old(struct api *a); // what is kept of answers and too old; now and then
+bool api_idle(const struct api *a); // no request is under way

@@ -12,4 +12,5 @@ void ready_free(struct ready *r);
 struct http_bytes *ready_find(struct ready *r, const struct http_exchange *x);
 void ready_put(struct ready *r, const struct http_exchange *x, struct http_bytes *body,
                int64_t until_ns);
+void ready_forget_old(struct ready *r); // now and then
 void ready_clear(struct ready *r);

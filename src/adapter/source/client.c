@@ -279,6 +279,11 @@ struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64
     return s;
 }
 
+void source_forget_old(struct source *s)
+{
+    drop_old(s);
+}
+
 void source_free(struct source *s)
 {
     if (!s)

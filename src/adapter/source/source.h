@@ -88,6 +88,7 @@ struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options 
 // Over a client that somebody else owns (the loopback to an engine in this process).
 struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
                                  const struct source_options *o);
+void source_forget_old(struct source *s); // answers that are given to nobody any more; now and then
 // Cancels what is under way.
 void source_free(struct source *s);
 

@@ -51,6 +51,8 @@ static void on_poll(uv_timer_t *t)
     serving_poll(r->serving, r->server);
     run_free_retired(r, API_LONGEST_MS * GS_NS_PER_MS);
     run_reload_changed(r);
+    api_forget_old(r->api);
+    gs_trim_heap();
     if (!r->trimmed && !not_ready(r)) {
         r->trimmed = true;
         gs_trim_memory();

@@ -330,7 +330,7 @@ static void test_many_pods(void **state)
                      200);
     assert_true(f.api.last_query.len > 600000);
     // More than any server reads.
-    f.n_pods = 60000;
+    f.n_pods = 45000;
     f.name_len = 200;
     int before = f.api.n_queries;
     assert_int_equal(fixture_get(&f.api, V1 "/namespaces/ml/pods/*/gpu?labelSelector=b", NULL),

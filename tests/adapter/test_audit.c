@@ -156,7 +156,7 @@ static void test_rotation(void **state)
     // Taken away from outside: there is a new one.
     assert_int_equal(unlink(path), 0);
     assert_ok(audit_log_write(l, GS_SLICE("again\n")));
-    gs_buf_clear(&text);
+    gs_buf_finish(&text);
     assert_ok(gs_file_read(path, 1000, &text));
     assert_string_equal(text.data, "again\n");
     audit_log_free(l);
@@ -165,7 +165,7 @@ static void test_rotation(void **state)
     GS_AUTO_FREE char *line = gs_format("%0200d\n", 0);
     assert_ok(audit_log_write(l, gs_slice_of(line)));
     assert_ok(audit_log_write(l, GS_SLICE("x\n")));
-    gs_buf_clear(&text);
+    gs_buf_finish(&text);
     assert_ok(gs_file_read(path, 1000, &text));
     assert_string_equal(text.data, "x\n");
     audit_log_free(l);

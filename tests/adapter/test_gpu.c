@@ -176,7 +176,7 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     assert_ok(http_server_start(&f->loop, &server, exporter, f, &f->exporter));
     GS_AUTO_FREE char *config =
-        gs_format("scrape_configs: [{job_name: gpu, scrape_interval: 100ms, scrape_timeout: 100ms, "
+        gs_format("scrape_configs: [{job_name: gpu, scrape_interval: 1s, scrape_timeout: 1s, "
                   "static_configs: [{targets: ['127.0.0.1:%u']}]}]",
                   http_server_port(f->exporter));
     const struct engine_options e = {.config_text = config, .store = {.retention_ms = 60000}};

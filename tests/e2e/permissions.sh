@@ -2,10 +2,14 @@
 # all rights but one says what it lacks, goes on with the rest, and has it all when the right is back.
 # The copies run at the same time, beside the real ones. docs/cluster.md has the tables.
 
+objects() { # COMPONENT: of its manifest, as JSON
+    [ -f "$dir/objects-$1.json" ] || kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" >"$dir/objects-$1.json"
+    cat "$dir/objects-$1.json"
+}
 # COMPONENT SUFFIX [GROUP/RESOURCE]: the manifest's objects as a copy that lacks a right; without the
 # third argument with all rights.
 copy() {
-    kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg right "${3:-}" '
+    objects "$1" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg right "${3:-}" '
         select(.kind | IN("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment")) |
         select(.metadata.name | startswith($base)) |
         def renamed: if startswith($base) then $name + .[($base | length):] else . end;
@@ -22,7 +26,7 @@ copy() {
         else . end'
 }
 rights() { # COMPONENT: lines of SUFFIX RIGHT, of its roles
-    kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" | jq -r --arg name "gpuscale-$1" '
+    objects "$1" | jq -r --arg name "gpuscale-$1" '
         select((.kind == "ClusterRole" or .kind == "Role") and .metadata.name == $name) | .rules[] | .apiGroups[] as $g | .resources[] | "\($g)/\(.)"' |
         sort -u | while read -r right; do
         echo "$(echo "$right" | sed 's|\*|all|; s|^/||; s|[./]|-|g') $right"

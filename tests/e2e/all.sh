@@ -1,25 +1,31 @@
 #!/bin/sh
-# All end-to-end tests, one cluster after the other. Exit 3: no control plane can be had here.
-# Where no namespaces can be made for the guides, adapter.sh takes their place as far as it goes.
+# All end-to-end tests: two clusters side by side, each mostly waits. Exit 3: no control plane can be
+# had here. Where no namespaces can be made for the guides, adapter.sh takes their place as far as it goes.
 here=$(dirname "$0")
-passed=0 failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-# SCRIPT ARGUMENT…: shows its lines, adds up its last one.
-part() {
-    { "$@"; echo $? >"$log.status"; } | tee "$log"
-    status=$(cat "$log.status")
-    rm -f "$log.status"
-    n=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$log")
-    [ "$status" != 0 ] || passed=$((passed + ${n:-0}))
-    [ "$status" = 0 ] || [ "$status" = 3 ] || failed=$((failed + 1))
-    return "$status"
+passed=0 failed=0 guides=
+logs=$(mktemp -d)
+trap '[ -z "$guides" ] || kill "$guides" 2>/dev/null; wait; rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
+# What both need is built before they begin; run.sh says what is missing.
+"$here/build.sh" >/dev/null || exec "$here/run.sh"
+
+count() { # LOG STATUS: adds up its last line
+    n=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$1")
+    [ "$2" != 0 ] || passed=$((passed + ${n:-0}))
+    [ "$2" = 0 ] || [ "$2" = 3 ] || failed=$((failed + 1))
 }
-part "$here/guides.sh"
-case $? in
-3) part "$here/run.sh" ;;
-*) part "$here/run.sh" engine hpa ;;
-esac
-[ $? != 3 ] || exit 3
+run() { # PART…: shown as it goes
+    { "$here/run.sh" "$@"; echo $? >"$logs/status"; } 2>&1 | tee "$logs/run"
+    count "$logs/run" "$(cat "$logs/status")"
+}
+"$here/guides.sh" >"$logs/guides" 2>&1 &
+guides=$!
+run engine hpa
+wait "$guides"
+status=$?
+guides=
+cat "$logs/guides"
+count "$logs/guides" "$status"
+[ "$status" != 3 ] || run adapter
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

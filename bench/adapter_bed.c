@@ -50,6 +50,13 @@ void adapter_bed_start(struct adapter_bed *b, const char *self, int pods)
     make_certificates(b);
 }
 
+void adapter_bed_finish(struct adapter_bed *b)
+{
+    gnutls_certificate_free_credentials(b->credentials);
+    free(b->kubeconfig);
+    free(b->ca);
+}
+
 pid_t adapter_start(const struct adapter_bed *b, const char *log, const char *const *program,
                     uint16_t port, const char *source_url, const char *rules,
                     const char *const *extra)

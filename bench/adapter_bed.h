@@ -16,6 +16,7 @@ struct adapter_bed {
 
 // self: a program that runs cluster_serve() when its first arguments are --serve PODS.
 void adapter_bed_start(struct adapter_bed *b, const char *self, int pods);
+void adapter_bed_finish(struct adapter_bed *b); // its processes end with the program
 
 // source_url NULL: none, the engine in the process. program: the words in front of the flags;
 // extra: those behind. Both end with NULL.

@@ -400,6 +400,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     printf("%lld pods, %lld autoscalers that ask each %.1f s, %lld idle connections\n",
            (long long)o->pods, (long long)o->hpas, o->interval, (long long)o->idle);
     run_phases(&l, adapter, &source, rules);
+    adapter_bed_finish(&b);
     return NULL;
 }
 

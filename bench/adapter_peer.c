@@ -356,6 +356,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     for (int i = o->alone ? OURS : REAL; i < N_SIDES; i++)
         start_side(&sides[i], &b, source, rules);
     run_all(o, &b, sides);
+    adapter_bed_finish(&b);
     *ret_exit = 0;
     return NULL;
 }

@@ -287,13 +287,7 @@ static void connect_api(struct reaction *r, const char *data)
     GS_AUTO_FREE char *path = gs_format("%s/kubeconfig", data);
     struct kube_config k = {0};
     wait_for_kubeconfig(r, path, &k);
-    const struct http_client_config cfg = {.base_url = k.server,
-                                           .ca_pem = k.ca_pem,
-                                           .cert_pem = k.client_cert_pem,
-                                           .key_pem = k.client_key_pem,
-                                           .bearer_token = k.token,
-                                           .insecure = k.insecure};
-    bench_check(http_client_new_curl(&r->loop, &cfg, &r->http));
+    bench_check(kube_config_connect(&k, &r->loop, NULL, &r->http));
     kube_config_finish(&k);
     r->client = kube_client_new(r->http);
     r->deployments = kube_cache_new(&r->loop, r->client, KUBE_DEPLOYMENTS, "default", NULL);

@@ -69,16 +69,7 @@ static struct gs_error *connect_cluster(struct run *r, char **ret_ns)
     struct gs_error *err = kube_config_load(r->o->kubeconfig, r->o->context, &k);
     if (err)
         return gs_error_wrap(err, "kubeconfig");
-    const struct http_client_config http = {
-        .base_url = k.server,
-        .ca_pem = k.ca_pem,
-        .cert_pem = k.client_cert_pem,
-        .key_pem = k.client_key_pem,
-        .bearer_token = k.token,
-        .insecure = k.insecure != 0,
-        .user_agent = "gpuscale-explain/" GPUSCALE_VERSION,
-    };
-    err = http_client_new_curl(&r->loop, &http, &r->http);
+    err = kube_config_connect(&k, &r->loop, "gpuscale-explain/" GPUSCALE_VERSION, &r->http);
     if (err)
         return gs_error_wrap(err, "kubeconfig");
     r->client = kube_client_new(r->http);

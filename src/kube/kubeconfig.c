@@ -286,6 +286,22 @@ static void add_base64(struct gs_buf *out, const char *key, const char *pem)
     gs_buf_add_char(out, '\n');
 }
 
+struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
+                                     const char *user_agent, struct http_client **ret)
+{
+    const struct http_client_config http = {
+        .base_url = c->server,
+        .ca_pem = c->ca_pem,
+        .cert_pem = c->client_cert_pem,
+        .key_pem = c->client_key_pem,
+        .bearer_token = c->token,
+        .bearer_token_file = c->token_file,
+        .insecure = c->insecure != 0,
+        .user_agent = user_agent,
+    };
+    return http_client_new_curl(loop, &http, ret);
+}
+
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};

@@ -2,7 +2,7 @@
 // kubeconfig files, read (KUBECONFIG, ~/.kube/config, in-cluster service account) and written.
 #pragma once
 
-#include "base/error.h"
+#include "net/http_client.h"
 
 struct kube_config {
     char *server; // "https://127.0.0.1:6443"
@@ -15,5 +15,8 @@ void kube_config_finish(struct kube_config *c); // wipes secrets
 
 // path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
+// For requests to its server; user_agent may be NULL.
+struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
+                                     const char *user_agent, struct http_client **ret);
 // Mode 0600, atomic. name: of cluster, user and context.
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c);

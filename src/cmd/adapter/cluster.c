@@ -15,16 +15,8 @@ static struct gs_error *connect_cluster(struct run *r, const char *path, const c
     if (!given && !getenv("KUBERNETES_SERVICE_HOST"))
         return gs_error_new(GS_EINVAL, "outside of a cluster --%s is needed", flag);
     struct gs_error *err = kube_config_load(given ? path : NULL, NULL, &k);
-    struct http_client_config http = {.base_url = k.server,
-                                      .ca_pem = k.ca_pem,
-                                      .cert_pem = k.client_cert_pem,
-                                      .key_pem = k.client_key_pem,
-                                      .bearer_token = k.token,
-                                      .bearer_token_file = k.token_file,
-                                      .insecure = k.insecure != 0,
-                                      .user_agent = "gpuscale-adapter/" GPUSCALE_VERSION};
     if (!err)
-        err = http_client_new_curl(&r->loop, &http, &ret->http);
+        err = kube_config_connect(&k, &r->loop, "gpuscale-adapter/" GPUSCALE_VERSION, &ret->http);
     if (err)
         return gs_error_wrap(err, "--%s", flag);
     ret->kube = kube_client_new(ret->http);

@@ -47,14 +47,8 @@ static struct gs_error *open_cluster(struct lab *l, const char *path)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(path, NULL, &k);
-    const struct http_client_config http = {.base_url = k.server,
-                                            .ca_pem = k.ca_pem,
-                                            .cert_pem = k.client_cert_pem,
-                                            .key_pem = k.client_key_pem,
-                                            .bearer_token = k.token,
-                                            .insecure = k.insecure != 0};
     if (!err)
-        err = http_client_new_curl(&l->loop, &http, &l->kube_http);
+        err = kube_config_connect(&k, &l->loop, NULL, &l->kube_http);
     if (err)
         return err;
     l->kube = kube_client_new(l->kube_http);

@@ -136,18 +136,8 @@ static struct gs_error *connect_cluster(struct run *r, const char *kubeconfig)
         return NULL;
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(kubeconfig, NULL, &k);
-    struct http_client_config http = {
-        .base_url = k.server,
-        .ca_pem = k.ca_pem,
-        .cert_pem = k.client_cert_pem,
-        .key_pem = k.client_key_pem,
-        .bearer_token = k.token,
-        .bearer_token_file = k.token_file,
-        .insecure = k.insecure != 0,
-        .user_agent = "gpuscale-engine/" GPUSCALE_VERSION,
-    };
     if (!err)
-        err = http_client_new_curl(&r->loop, &http, &r->kube_http);
+        err = kube_config_connect(&k, &r->loop, "gpuscale-engine/" GPUSCALE_VERSION, &r->kube_http);
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
     r->kube = kube_client_new(r->kube_http);

@@ -58,19 +58,9 @@ struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(NULL, NULL, &k);
-    struct http_client_config http = {
-        .base_url = k.server,
-        .ca_pem = k.ca_pem,
-        .cert_pem = k.client_cert_pem,
-        .key_pem = k.client_key_pem,
-        .bearer_token = k.token,
-        .bearer_token_file = k.token_file,
-        .insecure = k.insecure != 0,
-        .user_agent = "gpuscale-exporter/" GPUSCALE_VERSION,
-    };
     struct http_client *client = NULL;
     if (!err)
-        err = http_client_new_curl(loop, &http, &client);
+        err = kube_config_connect(&k, loop, "gpuscale-exporter/" GPUSCALE_VERSION, &client);
     if (err)
         return gs_error_wrap(err, "the Kubernetes API");
     *ret_http = client;

@@ -98,19 +98,8 @@ static struct gs_error *connect_cluster(struct hub_cluster *c,
     struct kube_config k = {0};
     struct gs_error *err = cfg->api_server ? config_of_http(cfg, &k)
                                            : kube_config_load(cfg->kubeconfig_file, NULL, &k);
-    if (!err) {
-        struct http_client_config http = {
-            .base_url = k.server,
-            .ca_pem = k.ca_pem,
-            .cert_pem = k.client_cert_pem,
-            .key_pem = k.client_key_pem,
-            .insecure = k.insecure,
-            .bearer_token = k.token,
-            .bearer_token_file = k.token_file,
-            .user_agent = "gpuscale",
-        };
-        err = http_client_new_curl(c->hub->loop, &http, &c->http);
-    }
+    if (!err)
+        err = kube_config_connect(&k, c->hub->loop, "gpuscale", &c->http);
     kube_config_finish(&k);
     if (err)
         return gs_error_wrap(err, "kubernetes_sd_configs");

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "metrics/write.h"
 #include "promql/eval_private.h"
 #include "promql/functions.h"
 #include "promql/lexer.h"
@@ -40,17 +41,6 @@ static void duration(struct gs_buf *out, int64_t ms)
     }
 }
 
-static bool plain_name(struct gs_slice s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
-        if (!letter && !(i && c >= '0' && c <= '9'))
-            return false;
-    }
-    return s.len > 0;
-}
-
 // Outside of braces Inf and NaN are numbers.
 static bool reads_as_number(struct gs_slice s)
 {
@@ -62,7 +52,7 @@ static void names(struct gs_buf *out, const struct promql_names *n)
     gs_buf_add_char(out, '(');
     for (size_t i = 0; i < n->n; i++) {
         gs_buf_add_str(out, i ? ", " : "");
-        if (!plain_name(n->items[i]) || reads_as_number(n->items[i]))
+        if (!metrics_is_plain_name(n->items[i]) || reads_as_number(n->items[i]))
             promql_quote(out, n->items[i]);
         else
             gs_buf_add_slice(out, n->items[i]);
@@ -100,7 +90,7 @@ static void matchers(struct gs_buf *out, const struct promql_node *n)
             gs_slice_eq(m->value, n->u.selector.name))
             continue;
         struct gs_buf *l = &lines[len++];
-        if (plain_name(m->name) && !memchr(m->name.data, ':', m->name.len))
+        if (metrics_is_plain_name(m->name) && !memchr(m->name.data, ':', m->name.len))
             gs_buf_add_slice(l, m->name);
         else
             promql_quote(l, m->name);

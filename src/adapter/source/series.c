@@ -119,21 +119,29 @@ static struct gs_error *read_element(struct series_reader *r, struct gs_slice te
 
 // --- taking the text apart ---
 
+// Whether c is of a string, its quotes included.
+static bool is_of_string(struct series_reader *r, char c)
+{
+    bool was = r->in_string;
+    if (!was)
+        r->in_string = c == '"';
+    else if (r->escaped)
+        r->escaped = false;
+    else if (c == '\\')
+        r->escaped = true;
+    else if (c == '"')
+        r->in_string = false;
+    return was || r->in_string;
+}
+
 // The end of the object that begins, or went on, at text; text.len: it does not end here.
 static size_t scan_element(struct series_reader *r, struct gs_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.data[i];
-        if (r->in_string) {
-            if (r->escaped)
-                r->escaped = false;
-            else if (c == '\\')
-                r->escaped = true;
-            else if (c == '"')
-                r->in_string = false;
-        } else if (c == '"') {
-            r->in_string = true;
-        } else if (c == '{' || c == '[') {
+        if (is_of_string(r, c))
+            continue;
+        if (c == '{' || c == '[') {
             r->depth++;
         } else if (c == '}' || c == ']') {
             if (--r->depth == 2)
@@ -172,16 +180,9 @@ static struct gs_error *take_envelope(struct series_reader *r, char c)
                             "series",
                             MAX_ENVELOPE);
     gs_buf_add_char(&r->envelope, c);
-    if (r->in_string) {
-        if (r->escaped)
-            r->escaped = false;
-        else if (c == '\\')
-            r->escaped = true;
-        else if (c == '"')
-            r->in_string = false;
-    } else if (c == '"') {
-        r->in_string = true;
-    } else if (c == '{' || c == '[') {
+    if (is_of_string(r, c))
+        return NULL;
+    if (c == '{' || c == '[') {
         r->depth++;
         r->place = r->depth == 2 && c == '[' ? ARRAY_START : r->place;
     } else if ((c == '}' || c == ']') && r->depth) {

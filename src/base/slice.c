@@ -3,6 +3,13 @@
 
 #include "base/mem.h"
 
+#include <strings.h>
+
+bool gs_slice_is_word(struct gs_slice s, const char *ascii)
+{
+    return s.len == strlen(ascii) && (!s.len || strncasecmp(s.data, ascii, s.len) == 0);
+}
+
 bool gs_slice_starts(struct gs_slice s, const char *prefix)
 {
     size_t n = strlen(prefix);

@@ -37,6 +37,7 @@ static inline bool gs_slice_eq_str(struct gs_slice a, const char *b)
     return gs_slice_eq(a, gs_slice_of(b));
 }
 
+bool gs_slice_is_word(struct gs_slice s, const char *ascii); // in upper or lower case
 bool gs_slice_starts(struct gs_slice s, const char *prefix);
 bool gs_slice_ends(struct gs_slice s, const char *suffix);
 struct gs_slice gs_slice_trim(struct gs_slice s); // ASCII blanks, tabs, CR, LF off both ends

@@ -14,7 +14,7 @@ const char *const metrics_accept =
 static bool is_type(struct gs_slice value, const char *type)
 {
     struct gs_slice word = gs_slice_trim(gs_slice_cut(&value, ';'));
-    return word.len == strlen(type) && strncasecmp(word.data, type, word.len) == 0;
+    return gs_slice_is_word(word, type);
 }
 
 struct gs_error *metrics_format_of(const char *content_type, enum metrics_format *ret)

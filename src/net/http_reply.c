@@ -3,17 +3,10 @@
 
 #include "base/num.h"
 
-#include <strings.h>
-
 #define MAX_HEAD       ((size_t)64 * 1024)
 #define MAX_CHUNK_LINE ((size_t)256) // size and extensions
 
 // --- the head ---
-
-static bool is(struct gs_slice s, const char *lower)
-{
-    return s.len == strlen(lower) && strncasecmp(s.data, lower, s.len) == 0;
-}
 
 static bool take_length(struct http_reply *r, struct gs_slice value)
 {
@@ -34,11 +27,11 @@ static bool take_connection(struct http_reply *r, struct gs_slice value)
 {
     while (value.data) {
         struct gs_slice option = gs_slice_trim(gs_slice_cut(&value, ','));
-        if (is(option, "close"))
+        if (gs_slice_is_word(option, "close"))
             r->keep = false;
-        else if (is(option, "keep-alive"))
+        else if (gs_slice_is_word(option, "keep-alive"))
             r->has_keep = true;
-        else if (is(option, "upgrade"))
+        else if (gs_slice_is_word(option, "upgrade"))
             return false;
     }
     return true;
@@ -67,18 +60,18 @@ static bool take_field(struct http_reply *r, struct gs_slice line)
         gs_slice_trim(gs_slice_make(colon + 1, line.len - (size_t)(colon + 1 - line.data)));
     if (memchr(name.data, ' ', name.len) || memchr(name.data, '\t', name.len)) // also a folded line
         return false;
-    if (is(name, "content-length"))
+    if (gs_slice_is_word(name, "content-length"))
         return take_length(r, value);
-    if (is(name, "transfer-encoding")) {
+    if (gs_slice_is_word(name, "transfer-encoding")) {
         bool again = r->chunked;
-        r->chunked = is(value, "chunked");
+        r->chunked = gs_slice_is_word(value, "chunked");
         return r->chunked && !again;
     }
-    if (is(name, "connection"))
+    if (gs_slice_is_word(name, "connection"))
         return take_connection(r, value);
-    if (is(name, "content-type"))
+    if (gs_slice_is_word(name, "content-type"))
         take_content_type(r, value);
-    else if (is(name, "retry-after"))
+    else if (gs_slice_is_word(name, "retry-after"))
         take_retry_after(r, value);
     return true;
 }

@@ -12,7 +12,7 @@ static bool is_json(struct gs_slice type)
     bare = gs_slice_trim(bare);
     static const char *const good[] = {"application/json", "application/*", "*/*"};
     for (size_t i = 0; i < GS_ARRAY_LEN(good); i++)
-        if (bare.len == strlen(good[i]) && strncasecmp(bare.data, good[i], bare.len) == 0)
+        if (gs_slice_is_word(bare, good[i]))
             return true;
     return bare.len == 0;
 }

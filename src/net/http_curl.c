@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "net/curl_spares.h"
 #include "net/http_client_ops.h"
+#include "net/http_url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -363,8 +364,7 @@ static bool is_loopback_url(const char *url)
     CURLU *u = curl->url();
     if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
         curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
-        loopback = strcasecmp(host, "localhost") == 0 || gs_starts(host, "127.") ||
-                   strcmp(host, "[::1]") == 0;
+        loopback = http_host_is_loopback(host);
     curl->free(host);
     curl->url_cleanup(u);
     return loopback;

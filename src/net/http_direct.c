@@ -44,8 +44,8 @@ struct direct_op {
     struct direct_conn *conn; // NULL: libcurl has it
     struct http_op *passed;
     struct gs_buf request;
-    char *path;                  // as called, for libcurl
-    struct http_header *headers; // copies, for libcurl
+    size_t headers; // where the caller's begin in it
+    char *path;     // as called, for libcurl
     struct http_callbacks cb;
     void *arg;
     size_t max_reply;
@@ -169,11 +169,6 @@ static void free_op(struct direct_op *op)
 {
     TAILQ_REMOVE(&client_of(op)->ops, op, all);
     gs_buf_finish(&op->request);
-    for (struct http_header *h = op->headers; h && h->name; h++) {
-        free((char *)h->name);
-        free((char *)h->value);
-    }
-    free(op->headers);
     free(op->path);
     free(op);
 }
@@ -212,13 +207,34 @@ static void on_passed_done(void *arg, const struct http_answer *answer, struct g
     finish(op, answer, err);
 }
 
+// The caller's headers out of the request, which ends with that: each line becomes two strings.
+static struct http_header *take_headers(struct direct_op *op)
+{
+    char *line = op->request.data + op->headers;
+    size_t n = 0, cap = 0;
+    struct http_header *items = NULL;
+    for (;; line = strchr(line, '\n') + 1) {
+        gs_grow(&items, &cap, n, sizeof(*items));
+        if (*line == '\r')
+            break;
+        items[n++] = (struct http_header){line, strchr(line, ':') + 2};
+    }
+    items[n] = (struct http_header){NULL, NULL};
+    for (size_t i = 0; i < n; i++) {
+        ((char *)items[i].value)[-2] = '\0';
+        ((char *)items[i].value)[strcspn(items[i].value, "\r")] = '\0';
+    }
+    return items;
+}
+
 static void pass_on(struct direct_op *op)
 {
     static const struct http_callbacks callbacks = {.on_done = on_passed_done};
     struct direct_client *c = client_of(op);
     int64_t spent_ms = (gs_mono_ns() - op->started_ns) / 1000000;
+    GS_AUTO_FREE struct http_header *headers = take_headers(op);
     struct http_call call = {.path = op->path,
-                             .headers = op->headers,
+                             .headers = headers,
                              .timeout_ms = op->timeout_ms,
                              .max_reply = op->max_reply};
     if (op->timeout_ms != UINT_MAX)
@@ -405,13 +421,15 @@ static bool is_ours_to_set(const char *name)
     return false;
 }
 
+// *ret_headers: where the caller's begin.
 static bool write_request(struct direct_client *c, const struct http_call *call,
-                          const struct http_url *url, struct gs_buf *out)
+                          const struct http_url *url, struct gs_buf *out, size_t *ret_headers)
 {
     gs_buf_addf(out, "GET " GS_SLICE_FMT " HTTP/1.1\r\nHost: " GS_SLICE_FMT "\r\n",
                 GS_SLICE_ARG(url->target), GS_SLICE_ARG(url->authority));
     if (c->user_agent)
         gs_buf_addf(out, "User-Agent: %s\r\n", c->user_agent);
+    *ret_headers = out->len;
     for (const struct http_header *h = call->headers; h && h->name; h++) {
         if (!*h->name || strpbrk(h->name, "\r\n: ") || strpbrk(h->value, "\r\n") ||
             is_ours_to_set(h->name))
@@ -425,18 +443,6 @@ static bool write_request(struct direct_client *c, const struct http_call *call,
     return true;
 }
 
-static void copy_call(struct direct_op *op, const struct http_call *call)
-{
-    size_t n = 0;
-    while (call->headers && call->headers[n].name)
-        n++;
-    op->headers = gs_alloc_array(n + 1, sizeof(*op->headers));
-    for (size_t i = 0; i < n; i++)
-        op->headers[i] = (struct http_header){gs_strdup(call->headers[i].name),
-                                              gs_strdup(call->headers[i].value)};
-    op->path = gs_strdup(call->path);
-}
-
 static struct http_op *direct_send(struct http_client *base, const struct http_call *call,
                                    const struct http_callbacks *cb, void *arg)
 {
@@ -445,18 +451,20 @@ static struct http_op *direct_send(struct http_client *base, const struct http_c
         c->base_url && *c->base_url ? gs_format("%s%s", c->base_url, call->path) : NULL;
     GS_AUTO_BUF struct gs_buf request = {0};
     struct http_url url;
+    size_t headers = 0;
     bool direct = c->eligible && !cb->on_data && !call->body.len && !call->content_type &&
                   (!call->method || strcmp(call->method, "GET") == 0) &&
                   http_url_parse(joined ? joined : call->path, &url) &&
-                  (!c->only_loopback || http_url_is_loopback(&url)) &&
-                  write_request(c, call, &url, &request);
+                  (!c->only_loopback || http_host_is_loopback(url.host)) &&
+                  write_request(c, call, &url, &request, &headers);
     if (!direct)
         return http_send(c->general, call, cb, arg);
     struct direct_op *op = gs_alloc(sizeof(*op));
     op->base.client = base;
     op->request = request;
     request = (struct gs_buf){0};
-    copy_call(op, call);
+    op->headers = headers;
+    op->path = gs_strdup(call->path);
     op->cb = *cb;
     op->arg = arg;
     op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;

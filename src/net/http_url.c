@@ -72,10 +72,10 @@ bool http_url_parse(const char *text, struct http_url *ret)
     return ret->target.data[0] == '/' && take_authority(ret);
 }
 
-bool http_url_is_loopback(const struct http_url *u)
+bool http_host_is_loopback(const char *host)
 {
-    return strcasecmp(u->host, "localhost") == 0 || gs_starts(u->host, "127.") ||
-           strcmp(u->host, "::1") == 0;
+    return strcasecmp(host, "localhost") == 0 || gs_starts(host, "127.") ||
+           strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret)

@@ -17,6 +17,7 @@ struct http_url {
 };
 
 bool http_url_parse(const char *text, struct http_url *ret);
-bool http_url_is_loopback(const struct http_url *u);
+// "localhost", 127.…, ::1 with or without brackets.
+bool http_host_is_loopback(const char *host);
 // False when the host is a name.
 bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret);

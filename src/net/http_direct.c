@@ -16,6 +16,7 @@
 
 #define IDLE_CONNECTIONS 32u
 #define MIN_ROOM         ((size_t)16 * 1024) // of a read
+#define TYPICAL_REQUEST  ((size_t)1024)
 #define MAX_SPARE        ((size_t)1024 * 1024)
 
 struct direct_op;
@@ -44,8 +45,9 @@ struct direct_op {
     struct direct_conn *conn; // NULL: libcurl has it
     struct http_op *passed;
     struct gs_buf request;
-    size_t headers; // where the caller's begin in it
-    char *path;     // as called, for libcurl
+    size_t headers;       // where the caller's begin in it
+    uint64_t deadline_ms; // of the loop
+    char *path;           // as called, for libcurl
     struct http_callbacks cb;
     void *arg;
     size_t max_reply;
@@ -114,14 +116,15 @@ static void leave_idle(struct direct_conn *conn)
     TAILQ_REMOVE(&conn->client->idle, conn, link);
     conn->client->n_idle--;
     uv_ref((uv_handle_t *)&conn->tcp);
+    uv_ref((uv_handle_t *)&conn->deadline);
 }
 
 static void keep_conn(struct direct_conn *conn)
 {
     struct direct_client *c = conn->client;
     conn->op = NULL;
-    uv_timer_stop(&conn->deadline);
     uv_unref((uv_handle_t *)&conn->tcp); // a kept connection does not keep the loop
+    uv_unref((uv_handle_t *)&conn->deadline);
     TAILQ_INSERT_HEAD(&c->idle, conn, link);
     if (++c->n_idle <= c->max_idle)
         return;
@@ -247,8 +250,29 @@ static void pass_on(struct direct_op *op)
 static void on_deadline(uv_timer_t *t)
 {
     struct direct_conn *conn = t->data;
-    fail(conn->op,
-         gs_error_new(GS_ETIMEOUT, "no complete reply within %u ms", conn->op->timeout_ms));
+    uint64_t now = uv_now(t->loop);
+    if (!conn->op)
+        return;
+    if (conn->op->deadline_ms > now)
+        uv_timer_start(t, on_deadline, conn->op->deadline_ms - now, 0);
+    else
+        fail(conn->op,
+             gs_error_new(GS_ETIMEOUT, "no complete reply within %u ms", conn->op->timeout_ms));
+}
+
+// The timer of an earlier operation goes on when it ends in time to look: a connection that is
+// busy all the time sets it once in a timeout and not for each request.
+static void set_deadline(struct direct_conn *conn)
+{
+    struct direct_op *op = conn->op;
+    op->deadline_ms = UINT64_MAX;
+    if (op->timeout_ms == UINT_MAX)
+        return;
+    uv_update_time(conn->client->loop); // a long turn must not eat up the timeout
+    op->deadline_ms = uv_now(conn->client->loop) + op->timeout_ms;
+    if (!uv_is_active((uv_handle_t *)&conn->deadline) ||
+        uv_timer_get_due_in(&conn->deadline) > op->timeout_ms)
+        uv_timer_start(&conn->deadline, on_deadline, op->timeout_ms, 0);
 }
 
 static void deliver(struct direct_conn *conn)
@@ -368,8 +392,10 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
 static bool resolve(struct direct_conn *conn, const struct http_url *url)
 {
     static const struct addrinfo stream = {.ai_socktype = SOCK_STREAM};
+    char port[8];
+    (void)snprintf(port, sizeof(port), "%d", url->port);
     conn->resolving.data = conn;
-    if (uv_getaddrinfo(conn->client->loop, &conn->resolving, on_resolved, url->host, url->port,
+    if (uv_getaddrinfo(conn->client->loop, &conn->resolving, on_resolved, url->host, port,
                        &stream) != 0)
         return false;
     conn->open++;
@@ -399,10 +425,7 @@ static void set_off(struct direct_op *op, const struct http_url *url)
         conn = open_conn(c, url->authority);
     conn->op = op;
     op->conn = conn;
-    if (op->timeout_ms != UINT_MAX) {
-        uv_update_time(c->loop); // a long turn must not eat up the timeout
-        uv_timer_start(&conn->deadline, on_deadline, op->timeout_ms, 0);
-    }
+    set_deadline(conn);
     struct sockaddr_storage address;
     if (!fresh)
         start(conn);
@@ -421,23 +444,32 @@ static bool is_ours_to_set(const char *name)
     return false;
 }
 
+static void add_header(struct gs_buf *out, const char *name, const char *value)
+{
+    gs_buf_add_str(out, name);
+    gs_buf_add_str(out, ": ");
+    gs_buf_add_str(out, value);
+    gs_buf_add_str(out, "\r\n");
+}
+
 // *ret_headers: where the caller's begin.
 static bool write_request(struct direct_client *c, const struct http_call *call,
                           const struct http_url *url, struct gs_buf *out, size_t *ret_headers)
 {
-    gs_buf_addf(out, "GET " GS_SLICE_FMT " HTTP/1.1\r\nHost: " GS_SLICE_FMT "\r\n",
-                GS_SLICE_ARG(url->target), GS_SLICE_ARG(url->authority));
+    (void)gs_buf_room(out, TYPICAL_REQUEST);
+    gs_buf_add_str(out, "GET ");
+    gs_buf_add_slice(out, url->target);
+    gs_buf_add_str(out, " HTTP/1.1\r\nHost: ");
+    gs_buf_add_slice(out, url->authority);
+    gs_buf_add_str(out, "\r\n");
     if (c->user_agent)
-        gs_buf_addf(out, "User-Agent: %s\r\n", c->user_agent);
+        add_header(out, "User-Agent", c->user_agent);
     *ret_headers = out->len;
     for (const struct http_header *h = call->headers; h && h->name; h++) {
         if (!*h->name || strpbrk(h->name, "\r\n: ") || strpbrk(h->value, "\r\n") ||
             is_ours_to_set(h->name))
             return false;
-        gs_buf_add_str(out, h->name);
-        gs_buf_add_str(out, ": ");
-        gs_buf_add_str(out, h->value);
-        gs_buf_add_str(out, "\r\n");
+        add_header(out, h->name, h->value);
     }
     gs_buf_add_str(out, "\r\n");
     return true;

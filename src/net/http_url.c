@@ -4,7 +4,6 @@
 #include "base/num.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <strings.h>
 #include <uv.h>
 
@@ -21,7 +20,8 @@ static bool take_host(struct gs_slice host, bool bracketed, struct http_url *ret
     for (size_t i = 0; i < host.len; i++)
         if (!is_host_char(host.data[i], bracketed))
             return false;
-    (void)snprintf(ret->host, sizeof(ret->host), GS_SLICE_FMT, GS_SLICE_ARG(host));
+    memcpy(ret->host, host.data, host.len);
+    ret->host[host.len] = '\0';
     return true;
 }
 
@@ -31,8 +31,7 @@ static bool take_port(struct gs_slice port, struct http_url *ret)
     struct gs_error *err = port.len ? gs_parse_u64(port, UINT16_MAX, &n) : NULL;
     bool right = !err && n;
     gs_error_free(err);
-    ret->port_number = (int)n;
-    (void)snprintf(ret->port, sizeof(ret->port), "%d", ret->port_number);
+    ret->port = (int)n;
     return right;
 }
 
@@ -81,6 +80,6 @@ bool http_host_is_loopback(const char *host)
 bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret)
 {
     memset(ret, 0, sizeof(*ret));
-    return uv_ip4_addr(u->host, u->port_number, (struct sockaddr_in *)ret) == 0 ||
-           uv_ip6_addr(u->host, u->port_number, (struct sockaddr_in6 *)ret) == 0;
+    return uv_ip4_addr(u->host, u->port, (struct sockaddr_in *)ret) == 0 ||
+           uv_ip6_addr(u->host, u->port, (struct sockaddr_in6 *)ret) == 0;
 }

@@ -12,8 +12,7 @@ struct http_url {
     struct gs_slice authority; // "node-1:9400", for the Host header; of the text
     struct gs_slice target;    // "/metrics?x=1", "/" when there is none
     char host[256];            // without brackets
-    char port[6];              // "80" when there is none
-    int port_number;           // the same
+    int port;                  // 80 when there is none
 };
 
 bool http_url_parse(const char *text, struct http_url *ret);

@@ -264,6 +264,24 @@ static void test_redirect_is_followed(void **state)
     end(&f);
 }
 
+static void test_headers_go_along_through_libcurl(void **state)
+{
+    static const char odd[] = "HTTP/1.1 100 Continue\r\n\r\n" OK("3", "one");
+    const struct http_header headers[] = {
+        {"Accept", "text/plain;q=0.5"}, {"X-Other", "a: b"}, {NULL, NULL}};
+    struct http_call call = {.path = "/", .headers = headers, .timeout_ms = 5000};
+    struct fixture f;
+    struct result r = {0};
+    begin(&f, SCRIPTS(SCRIPT(odd), SCRIPT(odd)));
+    get(&f, &call, &r);
+    assert_ok(GS_TAKE(r.err));
+    assert_int_equal(f.peer.connections, 2);
+    assert_non_null(strstr(f.peer.last_request, "\r\nAccept: text/plain;q=0.5\r\n"));
+    assert_non_null(strstr(f.peer.last_request, "\r\nX-Other: a: b\r\n"));
+    result_finish(&r);
+    end(&f);
+}
+
 static void test_names_are_resolved(void **state)
 {
     struct fixture f;
@@ -362,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_nonsense_is_an_error),
         cmocka_unit_test(test_cut_body_is_an_error),
         cmocka_unit_test(test_redirect_is_followed),
+        cmocka_unit_test(test_headers_go_along_through_libcurl),
         cmocka_unit_test(test_names_are_resolved),
         cmocka_unit_test(test_nobody_listens),
         cmocka_unit_test(test_too_large),

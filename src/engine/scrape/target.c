@@ -6,7 +6,14 @@
 #include "codec/gzip.h"
 #include "engine/discovery/peer.h"
 
+#include <stdlib.h>
+
 #define MAX_BODY ((size_t)256 << 20) // when the configuration has no limit
+// Scrapes begin at steps of so much, so that a wake-up of the process serves several targets.
+#define STEP_MS 20
+// As in Prometheus: so little beside its time, and at most a hundredth of the interval, a scrape
+// counts as one at that time. Samples are then as far from each other as the interval says.
+#define ADJUST_MS 2
 
 struct scrape_target {
     struct gs_arena arena; // of spec
@@ -17,7 +24,10 @@ struct scrape_target {
     struct target_hooks hooks;
     struct http_op *op; // NULL: nothing under way
     uv_timer_t timer;
+    int64_t due_ms;          // of the next scrape
     struct gs_arena request; // headers of the scrape under way
+    char timeout[24];        // for its header
+    bool compress;           // gzip is asked for
     int64_t started_ns, started_ms;
     struct target_state state;
     char *error, *refused;
@@ -95,15 +105,13 @@ static struct gs_error *send_request(struct scrape_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct http_header auth[ENGINE_PEER_HEADERS], headers[4 + ENGINE_PEER_HEADERS];
-    char timeout[32];
     size_t n = 0;
     struct gs_error *err = engine_peer_headers(&t->cfg->http, &t->request, auth);
     if (err)
         return err;
-    (void)snprintf(timeout, sizeof(timeout), "%g", (double)t->spec.timeout_ms / 1000);
     headers[n++] = (struct http_header){"Accept", metrics_accept};
-    headers[n++] = (struct http_header){"X-Prometheus-Scrape-Timeout-Seconds", timeout};
-    if (t->cfg->enable_compression && !is_local(t->spec.url))
+    headers[n++] = (struct http_header){"X-Prometheus-Scrape-Timeout-Seconds", t->timeout};
+    if (t->compress)
         headers[n++] = (struct http_header){"Accept-Encoding", "gzip"};
     for (size_t i = 0; auth[i].name; i++)
         headers[n++] = auth[i];
@@ -116,12 +124,36 @@ static struct gs_error *send_request(struct scrape_target *t)
     return NULL;
 }
 
+// Scrapes of all targets are spread over the interval, each at its own place in it.
+static int64_t place_after(const struct target_spec *s, int64_t t_ms)
+{
+    int64_t interval = s->interval_ms, offset = (int64_t)(s->key % (uint64_t)interval);
+    int64_t step = interval / 100 < STEP_MS ? interval / 100 : STEP_MS;
+    if (step)
+        offset -= offset % step;
+    return t_ms + 1 + (offset - (t_ms + 1) % interval + interval) % interval;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+// A timer may be a little early; a clock that was set back is no reason to wait for it.
+static void wait_for_next(struct scrape_target *t, int64_t now)
+{
+    bool early = now < t->due_ms && t->due_ms - now <= t->spec.interval_ms / 2;
+    t->due_ms = place_after(&t->spec, early ? t->due_ms : now);
+    uv_update_time(t->timer.loop);
+    uv_timer_start(&t->timer, on_timer, (uint64_t)(t->due_ms - now), 0);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct scrape_target *t = timer->data;
+    int64_t now = gs_unix_ms(), due = t->due_ms;
+    wait_for_next(t, now);
     if (t->op) // still busy with the last one: its timeout will end it
         return;
-    int64_t now = gs_unix_ms();
+    if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
+        now = due;
     // A clock that was set back does not stop the target: its time goes on by the interval.
     t->started_ms = now > t->state.last_ms ? now : t->state.last_ms + 1;
     t->started_ns = gs_mono_ns();
@@ -141,14 +173,15 @@ static void copy_spec(struct scrape_target *t, const struct target_spec *s)
     t->spec.discovered = engine_labels_copy(&t->arena, s->discovered, s->n_discovered);
     t->spec.labels = engine_labels_copy(&t->arena, s->labels, s->n_labels);
     t->spec.url = gs_arena_strndup(&t->arena, s->url, strlen(s->url));
+    (void)snprintf(t->timeout, sizeof(t->timeout), "%g", (double)s->timeout_ms / 1000);
 }
 
-// Scrapes of all targets spread over the interval, each at its own place in it.
-static uint64_t first_delay(const struct target_spec *s)
+static void configure(struct scrape_target *t, const struct engine_scrape_config *cfg,
+                      struct http_client *client)
 {
-    int64_t interval = s->interval_ms, offset = (int64_t)(s->key % (uint64_t)interval);
-    int64_t delay = (offset - gs_unix_ms() % interval + interval) % interval;
-    return (uint64_t)delay;
+    t->cfg = cfg;
+    t->client = client;
+    t->compress = cfg->enable_compression && !is_local(t->spec.url);
 }
 
 struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
@@ -158,13 +191,12 @@ struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
 {
     struct scrape_target *t = gs_alloc(sizeof(*t));
     copy_spec(t, spec);
-    t->cfg = cfg;
-    t->client = client;
+    configure(t, cfg, client);
     t->hooks = *hooks;
     t->ingest = scrape_ingest_new(db, cfg, t->spec.labels, t->spec.n_labels);
     uv_timer_init(loop, &t->timer);
     t->timer.data = t;
-    uv_timer_start(&t->timer, on_timer, first_delay(spec), (uint64_t)spec->interval_ms);
+    wait_for_next(t, gs_unix_ms());
     return t;
 }
 
@@ -175,8 +207,7 @@ void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scra
         http_op_cancel(GS_TAKE(t->op));
         gs_arena_clear(&t->request);
     }
-    t->client = client;
-    t->cfg = cfg;
+    configure(t, cfg, client);
     scrape_ingest_reconfigure(t->ingest, cfg);
 }
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 struct owner {
-    struct gs_slice pod, ns;
+    struct gs_slice pod, ns, container;
 };
 
 // A series of the store.
@@ -23,10 +23,13 @@ static struct gs_slice label_of(struct series s, const char *name)
 
 static bool find_owner(struct series s, struct owner *ret)
 {
-    static const char *const pairs[][2] = {
-        {"PodName", "NamespaceName"}, {"exported_pod", "exported_namespace"}, {"pod", "namespace"}};
-    for (size_t i = 0; i < GS_ARRAY_LEN(pairs); i++) {
-        struct owner o = {label_of(s, pairs[i][0]), label_of(s, pairs[i][1])};
+    static const char *const names[][3] = {
+        {"PodName", "NamespaceName", "ContainerName"},
+        {"exported_pod", "exported_namespace", "exported_container"},
+        {"pod", "namespace", "container"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        struct owner o = {label_of(s, names[i][0]), label_of(s, names[i][1]),
+                          label_of(s, names[i][2])};
         if (o.pod.len && o.ns.len) {
             *ret = o;
             return true;
@@ -40,23 +43,44 @@ static struct gs_slice node_of(struct series s)
     return label_of(s, "NodeName");
 }
 
-// Amounts add up over devices and pods; everything else is a rate or a level and is averaged.
-static bool is_amount(const char *metric)
-{
-    static const char *const parts[] = {"MEM_USED", "MEM_ALLOCATED", "FB_USED",     "FB_FREE",
-                                        "FB_TOTAL", "FB_RESERVED",   "POWER_USAGE", "ENERGY",
-                                        "_COUNT",   "ERRORS"};
-    if (strstr(metric, "RATIO"))
-        return false;
-    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
-        if (strstr(metric, parts[i]))
-            return true;
-    return gs_ends(metric, "_total") || gs_ends(metric, "_bytes");
-}
-
 static bool is_percent(const char *metric)
 {
     return gs_ends(metric, "_UTIL");
+}
+
+static bool has_any(const char *metric, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strstr(metric, parts[i]))
+            return true;
+    return false;
+}
+
+// What MIG devices repeat, each for itself: the whole GPU's.
+static bool is_amount_of_gpu(const char *metric)
+{
+    static const char *const parts[] = {"POWER_USAGE", "ENERGY", "_COUNT", "ERRORS"};
+    return has_any(metric, parts, GS_ARRAY_LEN(parts)) || gs_ends(metric, "_total") ||
+           gs_ends(metric, "_bytes");
+}
+
+// Amounts add up over devices and pods; everything else is a rate or a level and is averaged.
+static bool is_amount(const char *metric)
+{
+    static const char *const ratios[] = {"RATIO", "PERCENT"};
+    static const char *const parts[] = {"MEM_USED", "MEM_ALLOCATED", "FB_USED",
+                                        "FB_FREE",  "FB_TOTAL",      "FB_RESERVED"};
+    return !has_any(metric, ratios, GS_ARRAY_LEN(ratios)) &&
+           (has_any(metric, parts, GS_ARRAY_LEN(parts)) || is_amount_of_gpu(metric));
+}
+
+// What processes, or the containers on a shared device, have of it.
+static bool is_part(const char *metric)
+{
+    static const char *const parts[] = {"DCGM_CUSTOM_PROCESS_", "DCGM_CUSTOM_ILLEGAL_PROCESS_",
+                                        "DCGM_CUSTOM_CONTAINER_"};
+    return has_any(metric, parts, GS_ARRAY_LEN(parts)) || is_percent(metric) ||
+           gs_ends(metric, "_FB_USED");
 }
 
 static bool requirement_holds(const struct kube_requirement *r, struct gs_slice value)
@@ -92,13 +116,15 @@ static bool selected(const struct kube_selector *selector, struct series s)
 
 // --- adding up ---
 
-struct device_sum {
-    struct gs_slice id; // into the series' labels
-    double sum;
+// A line about a device. Several jobs or exporters may give the same one, which then counts once.
+struct line {
+    struct gs_slice gpu, instance;     // into the series' labels
+    struct gs_slice process, owner[3]; // whose part it is; empty where it is the device's
+    double value;
 };
 
 struct sums {
-    struct device_sum *devices;
+    struct line *lines;
     size_t len, cap;
     int64_t oldest_ms;
 };
@@ -106,33 +132,75 @@ struct sums {
 static void sums_free(void *p)
 {
     struct sums *s = p;
-    free(s->devices);
+    free(s->lines);
     free(s);
 }
 
-static void sums_add(struct sums *sums, struct series s, struct tsdb_point p)
+static bool same_device(const struct line *a, const struct line *b)
 {
-    struct gs_slice id = label_of(s, "UUID");
-    if (!id.len)
-        id = label_of(s, "gpu");
+    return gs_slice_eq(a->gpu, b->gpu) && gs_slice_eq(a->instance, b->instance);
+}
+
+static bool same_line(const struct line *a, const struct line *b)
+{
+    bool same = same_device(a, b) && gs_slice_eq(a->process, b->process);
+    for (size_t i = 0; same && i < GS_ARRAY_LEN(a->owner); i++)
+        same = gs_slice_eq(a->owner[i], b->owner[i]);
+    return same;
+}
+
+static struct line line_of(struct series s, const char *metric, double value)
+{
+    struct line l = {.gpu = label_of(s, "UUID"), .value = value};
+    struct owner o;
+    if (!l.gpu.len)
+        l.gpu = label_of(s, "gpu");
+    if (!is_amount_of_gpu(metric))
+        l.instance = label_of(s, "GPU_I_ID");
+    if (!is_part(metric))
+        return l;
+    l.process = label_of(s, "ProcessId");
+    if (!l.process.len && find_owner(s, &o)) {
+        l.owner[0] = o.pod;
+        l.owner[1] = o.ns;
+        l.owner[2] = o.container;
+    }
+    return l;
+}
+
+static void sums_add(struct sums *sums, struct series s, const char *metric, struct tsdb_point p)
+{
+    struct line l = line_of(s, metric, p.value);
     if (!sums->len || p.t_ms < sums->oldest_ms)
         sums->oldest_ms = p.t_ms;
     for (size_t i = 0; i < sums->len; i++) {
-        if (gs_slice_eq(sums->devices[i].id, id)) {
-            sums->devices[i].sum += p.value;
+        if (same_line(&sums->lines[i], &l)) {
+            sums->lines[i].value = fmax(sums->lines[i].value, p.value);
             return;
         }
     }
-    gs_grow(&sums->devices, &sums->cap, sums->len, sizeof(*sums->devices));
-    sums->devices[sums->len++] = (struct device_sum){id, p.value};
+    gs_grow(&sums->lines, &sums->cap, sums->len, sizeof(*sums->lines));
+    sums->lines[sums->len++] = l;
 }
 
-static struct adapter_value sums_value(const struct sums *s, const char *metric)
+static struct adapter_value sums_value(struct sums *s, const char *metric)
 {
     double total = 0;
-    for (size_t i = 0; i < s->len; i++)
-        total += is_percent(metric) ? fmin(s->devices[i].sum, 100) : s->devices[i].sum;
-    return (struct adapter_value){is_amount(metric) ? total : total / (double)s->len, s->oldest_ms};
+    size_t devices = 0;
+    for (size_t i = 0; i < s->len; i++) {
+        struct line *l = &s->lines[i];
+        size_t k = 0;
+        while (k < devices && !same_device(&s->lines[k], l))
+            k++;
+        if (k < devices)
+            s->lines[k].value += l->value;
+        else
+            s->lines[devices++] = *l;
+    }
+    for (size_t i = 0; i < devices; i++)
+        total += is_percent(metric) ? fmin(s->lines[i].value, 100) : s->lines[i].value;
+    return (struct adapter_value){is_amount(metric) ? total : total / (double)devices,
+                                  s->oldest_ms};
 }
 
 // --- selecting ---
@@ -154,7 +222,7 @@ static bool on_series(void *arg, tsdb_ref ref, struct tsdb_point p)
         return true;
     if (pass->node) {
         if (gs_slice_eq_str(node_of(s), pass->node))
-            sums_add(&pass->node_sums, s, p);
+            sums_add(&pass->node_sums, s, pass->rq->metric, p);
         return true;
     }
     if (!find_owner(s, &o) || !gs_slice_eq_str(o.ns, pass->rq->ns))
@@ -164,7 +232,7 @@ static bool on_series(void *arg, tsdb_ref ref, struct tsdb_point p)
         sums = gs_alloc(sizeof(*sums));
         gs_hmap_put(pass->by_pod, o.pod, sums);
     }
-    sums_add(sums, s, p);
+    sums_add(sums, s, pass->rq->metric, p);
     return true;
 }
 
@@ -222,7 +290,7 @@ bool adapter_collect_node(const struct tsdb *db, const struct adapter_request *r
     bool any = pass.node_sums.len > 0;
     if (any)
         *ret = sums_value(&pass.node_sums, rq->metric);
-    free(pass.node_sums.devices);
+    free(pass.node_sums.lines);
     return any;
 }
 

@@ -87,6 +87,54 @@ static void test_no_sample_is_no_zero(void **state)
     tsdb_free(db);
 }
 
+static void put_line(struct tsdb *db, const char *job, const char *metric, const char *uuid,
+                     const char *instance, const char *pid, double v)
+{
+    const struct metrics_label labels[] = {
+        {GS_SLICE("GPU_I_ID"), gs_slice_of(instance)}, {GS_SLICE("NamespaceName"), GS_SLICE("ml")},
+        {GS_SLICE("NodeName"), GS_SLICE("n1")},        {GS_SLICE("PodName"), GS_SLICE("w-0")},
+        {GS_SLICE("ProcessId"), gs_slice_of(pid)},     {GS_SLICE("UUID"), gs_slice_of(uuid)},
+        {GS_SLICE("__name__"), gs_slice_of(metric)},   {GS_SLICE("job"), gs_slice_of(job)},
+    };
+    assert_ok(tsdb_append(db, labels, GS_ARRAY_LEN(labels), 9000, v));
+}
+
+// Two jobs scrape the same exporter: processes, memory and power count once. MIG devices have
+// memory of their own and repeat the power of their GPU.
+static void test_device_seen_by_two_jobs(void **state)
+{
+    static const char *const jobs[] = {"service", "pod-monitor"};
+    struct tsdb *db = tsdb_new(NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(jobs); i++) {
+        put_line(db, jobs[i], "DCGM_CUSTOM_PROCESS_SM_UTIL", "GPU-a", "", "1", 30);
+        put_line(db, jobs[i], "DCGM_CUSTOM_PROCESS_SM_UTIL", "GPU-a", "", "2", 20);
+        put_line(db, jobs[i], "DCGM_CUSTOM_PROCESS_MEM_USED", "GPU-a", "1", "1", 1000);
+        put_line(db, jobs[i], "DCGM_CUSTOM_PROCESS_MEM_USED", "GPU-a", "2", "3", 500);
+        put_line(db, jobs[i], "DCGM_FI_DEV_FB_USED", "GPU-a", "1", "", 2000);
+        put_line(db, jobs[i], "DCGM_FI_DEV_FB_USED", "GPU-a", "2", "", 600);
+        put_line(db, jobs[i], "DCGM_FI_DEV_POWER_USAGE", "GPU-a", "1", "", 300);
+        put_line(db, jobs[i], "DCGM_FI_DEV_POWER_USAGE", "GPU-a", "2", "", 300);
+        put_line(db, jobs[i], "DCGM_FI_DEV_FB_USED_PERCENT", "GPU-a", "1", "", 0.25);
+        put_line(db, jobs[i], "DCGM_FI_DEV_FB_USED_PERCENT", "GPU-a", "2", "", 0.75);
+    }
+    static const struct {
+        const char *metric;
+        double want;
+    } cases[] = {{"DCGM_CUSTOM_PROCESS_SM_UTIL", 50},
+                 {"DCGM_CUSTOM_PROCESS_MEM_USED", 1500},
+                 {"DCGM_FI_DEV_FB_USED", 2600},
+                 {"DCGM_FI_DEV_POWER_USAGE", 300},
+                 {"DCGM_FI_DEV_FB_USED_PERCENT", 0.5}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct adapter_value v = {0};
+        const struct adapter_request rq = {.metric = cases[i].metric, .now_ms = 10000};
+        assert_true(pod_value(db, cases[i].metric, "w-0") == cases[i].want);
+        assert_true(adapter_collect_node(db, &rq, "n1", &v));
+        assert_true(v.value == cases[i].want);
+    }
+    tsdb_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_memory_adds_up),
         cmocka_unit_test(test_every_way_to_name_the_owner),
         cmocka_unit_test(test_no_sample_is_no_zero),
+        cmocka_unit_test(test_device_seen_by_two_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

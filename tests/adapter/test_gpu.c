@@ -9,21 +9,29 @@
 #include "kube/status.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
+#include "tsdb/tsdb.h"
 #include "unit.h"
 
 #include <math.h>
 
 // n1: A and B given to the pod a, C to nobody. n2: D shared, b has two shares of it and c one; E
-// divided, d has one part.
+// divided, d has one part, and both repeat the GPU's power. n3: F shared by two containers of e.
 #define LINE(name, uuid, host, more, value)                                                        \
     name "{gpu=\"0\",UUID=\"" uuid "\",Hostname=\"" host "\"" more "} " value "\n"
 #define OF(pod, more) ",namespace=\"ml\",pod=\"" pod "\",container=\"x\"" more
 #define UTIL          "DCGM_FI_DEV_GPU_UTIL"
 #define POWER         "DCGM_FI_DEV_POWER_USAGE"
 #define USED          "DCGM_FI_DEV_FB_USED"
+#define SM_UTIL       "DCGM_CUSTOM_PROCESS_SM_UTIL"
+#define ALLOCATED_MEM "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED"
+#define SHARE         "DCGM_FI_DEV_FB_USED_PERCENT"
 #define SM(uuid, node, pod, process, value)                                                        \
     "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"" node                     \
     "\",NamespaceName=\"ml\",PodName=\"" pod "\",ProcessId=\"" process "\"} " value "\n"
+#define ALLOCATED(uuid, container, value)                                                          \
+    "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"n3\","             \
+    "NamespaceName=\"ml\",PodName=\"e\",ContainerName=\"" container "\"} " value "\n"
+#define BESIDE(more) ",namespace=\"ml\",pod=\"e\",container=\"y\"" more
 static const char page[] =
     // clang-format off
     LINE(UTIL, "A", "n1", OF("a", ""), "80")
@@ -42,6 +50,18 @@ static const char page[] =
     LINE(POWER, "D", "n2", OF("b", ",vgpu=\"0\""), "300")
     LINE(POWER, "D", "n2", OF("b", ",vgpu=\"1\""), "300")
     LINE(POWER, "D", "n2", OF("c", ",vgpu=\"2\""), "300")
+    LINE(POWER, "E", "n2", OF("d", ",GPU_I_ID=\"1\""), "400")
+    LINE(POWER, "E", "n2", ",GPU_I_ID=\"2\"", "400")
+    LINE(UTIL, "F", "n3", "", "50")
+    LINE(UTIL, "F", "n3", OF("e", ",vgpu=\"0\""), "30")
+    LINE(UTIL, "F", "n3", BESIDE(",vgpu=\"1\""), "20")
+    LINE(USED, "F", "n3", "", "400")
+    LINE(USED, "F", "n3", OF("e", ",vgpu=\"0\""), "100")
+    LINE(USED, "F", "n3", BESIDE(",vgpu=\"1\""), "300")
+    LINE(SHARE, "F", "n3", OF("e", ""), "25")
+    ALLOCATED("F", "x", "500")
+    ALLOCATED("F", "y", "500")
+    SM("F", "n3", "e", "6", "10")
     LINE(USED, "A", "n1", OF("a", ""), "1000")
     LINE(USED, "B", "n1", OF("a", ""), "1000")
     LINE(USED, "D", "n2", "", "600")
@@ -53,7 +73,35 @@ static const char page[] =
     SM("D", "n2", "b", "3", "10")
     SM("D", "n2", "b", "4", "20")
     SM("D", "n2", "c", "5", "95");
+// Another exporter for the same devices: it counts them otherwise, has other labels, an older name
+// for the UUID on one of them, and repeats the device's values for each pod.
+#undef LINE
+#define LINE(name, uuid, host, more, value)                                                        \
+    name "{gpu=\"7\"," uuid ",Hostname=\"" host "\",modelName=\"other\"" more "} " value "\n"
+static const char other_page[] =
+    LINE(UTIL, "UUID=\"A\"", "n1", OF("a", ""), "80")
+    LINE(UTIL, "uuid=\"B\"", "n1", OF("a", ""), "40")
+    LINE(UTIL, "UUID=\"C\"", "n1", "", "0")
+    LINE(UTIL, "UUID=\"D\"", "n2", OF("b", ",vgpu=\"0\""), "70")
+    LINE(UTIL, "UUID=\"D\"", "n2", OF("b", ",vgpu=\"1\""), "70")
+    LINE(UTIL, "UUID=\"D\"", "n2", OF("c", ",vgpu=\"2\""), "70")
+    LINE(POWER, "UUID=\"A\"", "n1", OF("a", ""), "100")
+    LINE(POWER, "uuid=\"B\"", "n1", OF("a", ""), "200")
+    LINE(POWER, "UUID=\"C\"", "n1", "", "50")
+    LINE(POWER, "UUID=\"D\"", "n2", OF("b", ",vgpu=\"0\""), "300")
+    LINE(POWER, "UUID=\"D\"", "n2", OF("c", ",vgpu=\"2\""), "300")
+    LINE(USED, "UUID=\"D\"", "n2", OF("b", ",vgpu=\"0\""), "600")
+    LINE(USED, "UUID=\"D\"", "n2", OF("c", ",vgpu=\"2\""), "600");
 // clang-format on
+
+struct job {
+    const char *name, *path, *labels;
+};
+#define OWN_POD "pod: exporter-1, namespace: monitoring, container: exporter, endpoint: metrics"
+static const struct job once[] = {{"gpu", "/metrics", ""}, {0}};
+static const struct job twice[] = {{"gpu", "/metrics", ""}, {"again", "/metrics", OWN_POD}, {0}};
+static const struct job beside[] = {
+    {"gpu", "/metrics", OWN_POD}, {"other", "/other", OWN_POD}, {0}};
 
 // web and canary have the same selector: their ReplicaSets tell which pods are whose. The pod
 // "lost" belongs to nobody's ReplicaSet and has no sample.
@@ -106,7 +154,8 @@ struct fixture {
 
 static void exporter(void *arg, struct http_exchange *x)
 {
-    http_reply(x, 200, "text/plain; version=0.0.4", GS_SLICE(page));
+    bool other = gs_streq(http_path(x), "/other");
+    http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(other ? other_page : page));
 }
 
 // What the selector picks of a list; one object when the path names it.
@@ -170,15 +219,46 @@ static struct registry *list(struct fixture *f, const struct adapter_config *c, 
     return registry_new(&f->loop, &o);
 }
 
-static void start(struct fixture *f)
+static char *config_of(const struct job *jobs, unsigned port)
+{
+    struct gs_buf text = {0};
+    gs_buf_add_str(&text, "scrape_configs:\n");
+    for (const struct job *j = jobs; j->name; j++)
+        gs_buf_addf(&text,
+                    "- {job_name: %s, metrics_path: %s, honor_labels: true, scrape_interval: 1s, "
+                    "scrape_timeout: 1s, static_configs: [{targets: ['127.0.0.1:%u'], "
+                    "labels: {%s}}]}\n",
+                    j->name, j->path, port, j->labels);
+    return gs_buf_take(&text);
+}
+
+static bool count_up(void *arg, tsdb_ref ref, struct tsdb_point p)
+{
+    size_t *up = arg;
+    *up += p.value == 1;
+    return true;
+}
+
+static size_t jobs_up(const struct fixture *f)
+{
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), GS_SLICE("up"), TSDB_EQ, NULL};
+    size_t up = 0;
+    tsdb_each_latest(engine_tsdb(f->engine), &m, 1, INT64_MAX, 0, count_up, &up);
+    return up;
+}
+
+static bool lists(const struct fixture *f, const char *metric)
+{
+    GS_AUTO_FREE char *resources = registry_resources_of(f->gpu, metric);
+    return resources && *resources;
+}
+
+static void start(struct fixture *f, const struct job *jobs, size_t n_jobs)
 {
     const struct http_server_config server = {.address = "127.0.0.1"};
     uv_loop_init(&f->loop);
     assert_ok(http_server_start(&f->loop, &server, exporter, f, &f->exporter));
-    GS_AUTO_FREE char *config =
-        gs_format("scrape_configs: [{job_name: gpu, scrape_interval: 1s, scrape_timeout: 1s, "
-                  "static_configs: [{targets: ['127.0.0.1:%u']}]}]",
-                  http_server_port(f->exporter));
+    GS_AUTO_FREE char *config = config_of(jobs, http_server_port(f->exporter));
     const struct engine_options e = {.config_text = config, .store = {.retention_ms = 60000}};
     assert_ok(engine_new(&f->loop, &e, &f->engine));
     f->engine_http = http_client_new_loopback(&f->loop, engine_handle, f->engine, NULL);
@@ -198,7 +278,7 @@ static void start(struct fixture *f)
                                        .gpu = f->gpu,
                                        .kube = f->kube};
     f->provider = provider_new(&p);
-    while (!registry_nth(f->gpu, false, 0)) // scraped and listed
+    while (jobs_up(f) < n_jobs || !lists(f, UTIL) || !lists(f, SM_UTIL))
         uv_run(&f->loop, UV_RUN_ONCE);
 }
 
@@ -263,39 +343,66 @@ static void assert_answer(struct fixture *f, const char *resource, const char *n
     assert_string_equal(f->answer.data, want);
 }
 
-#define SM_UTIL "DCGM_CUSTOM_PROCESS_SM_UTIL"
+static void check_devices(struct fixture *f)
+{
+    // Pods: levels are averaged over their devices, a share counts once.
+    assert_value(f, "pods", "a", UTIL, 60);
+    assert_value(f, "pods", "b", UTIL, 30);
+    assert_value(f, "pods", "d", UTIL, 90);
+    assert_value(f, "pods", "e", UTIL, 50);
+    assert_value(f, "pods", "a", POWER, 300);
+    assert_value(f, "pods", "b", POWER, 300);
+    assert_value(f, "pods", "d", POWER, 400);
+    assert_value(f, "pods", "b", USED, 200);
+    assert_value(f, "pods", "e", USED, 400);
+    assert_value(f, "pods", "a", SM_UTIL, 60);
+    assert_value(f, "pods", "b", SM_UTIL, 30);
+    assert_value(f, "pods", "e", ALLOCATED_MEM, 1000);
+    // Namespaces: a shared device is one device, with its pods' parts added up.
+    assert_value(f, "namespaces", "ml", UTIL, (80 + 40 + 70 + 90 + 50) / 5.0);
+    assert_value(f, "namespaces", "ml", POWER, 100 + 200 + 300 + 400);
+    assert_value(f, "namespaces", "ml", USED, 1000 + 1000 + 600 + 400);
+    assert_value(f, "namespaces", "ml", SM_UTIL,
+                 (50 + 70 + 100 + 10) / 4.0); // 125 is no part of 100
+    assert_value(f, "namespaces", "ml", SHARE, 25);
+    // Nodes: all devices, also those of nobody.
+    assert_value(f, "nodes", "n1", UTIL, 40);
+    assert_value(f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
+    assert_value(f, "nodes", "n1", POWER, 350);
+    assert_value(f, "nodes", "n2", POWER, 300 + 400);
+    assert_value(f, "nodes", "n2", USED, 600);
+    assert_value(f, "nodes", "n1", SM_UTIL, 60);
+    assert_value(f, "nodes", "n3", ALLOCATED_MEM, 1000);
+}
 
 static void test_devices(void **state)
 {
     struct fixture f = {0};
-    start(&f);
-    // Pods: levels are averaged over their devices, a share counts once.
-    assert_value(&f, "pods", "a", UTIL, 60);
-    assert_value(&f, "pods", "b", UTIL, 30);
-    assert_value(&f, "pods", "d", UTIL, 90);
-    assert_value(&f, "pods", "a", POWER, 300);
-    assert_value(&f, "pods", "b", POWER, 300);
-    assert_value(&f, "pods", "b", USED, 200);
-    assert_value(&f, "pods", "a", SM_UTIL, 60);
-    assert_value(&f, "pods", "b", SM_UTIL, 30);
-    // Namespaces: a shared device is one device, with its pods' parts added up.
-    assert_value(&f, "namespaces", "ml", UTIL, (80 + 40 + 70 + 90) / 4.0);
-    assert_value(&f, "namespaces", "ml", POWER, 100 + 200 + 300);
-    assert_value(&f, "namespaces", "ml", USED, 1000 + 1000 + 600);
-    assert_value(&f, "namespaces", "ml", SM_UTIL, (50 + 70 + 100) / 3.0); // 125 is no part of 100
-    // Nodes: all devices, also those of nobody.
-    assert_value(&f, "nodes", "n1", UTIL, 40);
-    assert_value(&f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
-    assert_value(&f, "nodes", "n1", POWER, 350);
-    assert_value(&f, "nodes", "n2", USED, 600);
-    assert_value(&f, "nodes", "n1", SM_UTIL, 60);
+    start(&f, once, 1);
+    check_devices(&f);
+    stop(&f);
+}
+
+static void test_device_seen_by_two_jobs(void **state)
+{
+    struct fixture f = {0};
+    start(&f, twice, 2);
+    check_devices(&f);
+    stop(&f);
+}
+
+static void test_device_seen_by_two_exporters(void **state)
+{
+    struct fixture f = {0};
+    start(&f, beside, 2);
+    check_devices(&f);
     stop(&f);
 }
 
 static void test_owners(void **state)
 {
     struct fixture f = {0};
-    start(&f);
+    start(&f, once, 1);
     assert_value(&f, "deployments.apps", "web", UTIL, 45);
     assert_value(&f, "deployments.apps", "web", UTIL "_MAX", 60);
     assert_value(&f, "deployments.apps", "web", UTIL "_MIN", 30);
@@ -326,6 +433,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_device_seen_by_two_jobs),
+        cmocka_unit_test(test_device_seen_by_two_exporters),
         cmocka_unit_test(test_owners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,55 +3,78 @@
 
 #include <string.h>
 
-// Whose a series is stands in one of several pairs of labels. Of one device there are several lines
-// when it is shared: the device's own and each pod's. GPU_UTIL and FB_USED are then each pod's
-// part, which are added up for a namespace; other families repeat the device's value, which counts
-// once. Processes are added up. So each device has one value for an object; devices are averaged
-// for levels and added up for amounts. A node's line of a device is the one without a pod, and no
-// pod's part is more.
-#define AMOUNTS                                                                                    \
-    "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED|POWER_USAGE|ENERGY|ERRORS|"       \
-    "_COUNT|_total$|_bytes$"
-#define PROCESS      "^DCGM_CUSTOM_(PROCESS|CONTAINER)_"
-#define PARTS        "^DCGM_FI_DEV_(GPU_UTIL|FB_USED)$"
-#define DEVICE       "UUID, gpu, GPU_I_ID"
-#define MATCHING     "<<.Series>>{<<.LabelMatchers>>}"
-#define OF_DEVICES   "max by (<<.GroupBy>>, " DEVICE ") (" MATCHING ")"
-#define OF_PROCESSES "sum by (<<.GroupBy>>, " DEVICE ") (" MATCHING ")"
-#define OF_PARTS(pod, ns, container)                                                               \
-    "sum by (<<.GroupBy>>, " DEVICE ") (max by (" pod ", " ns ", " container ", " DEVICE           \
-    ") (" MATCHING "))"
+// Whose a series is stands in one of several pairs of labels. Several jobs or exporters may have
+// seen a device: what they give their lines (job, instance, names of the host, pod labels) tells
+// nothing, so lines are matched by what they are about, and of the same thing one value counts.
+//
+// Of one device there are several lines when it is shared: the device's own and each pod's.
+// Utilisation and FB_USED are then each pod's part, which are added up for a namespace; an exporter
+// that cannot tell parts repeats the device's value for each pod, and no part is more than that, so
+// of two values of a part the smaller is right. Other families repeat the device's value, which
+// counts once; MIG devices repeat what only the whole GPU has. Processes are added up. So each
+// device has one value for an object; devices are averaged for levels and added up for amounts. A
+// node's line of a device is the one without a pod, and no pod's part is more.
+#define AMOUNTS_OF_GPUS    "POWER_USAGE|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
+#define AMOUNTS_OF_DEVICES "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED"
+#define RATIOS             "PERCENT|RATIO"
+#define PROCESS            "^DCGM_CUSTOM_(ILLEGAL_)?PROCESS_"
+#define CONTAINER          "^DCGM_CUSTOM_CONTAINER_"
+#define NOT_OF_DEVICES     PROCESS "|" CONTAINER
+#define PARTS              "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED)$"
+
+// Exporters may number devices differently: the number counts only where there is no UUID.
+#define GPU    "UUID, gpu"
+#define DEVICE GPU ", GPU_I_ID"
+#define MATCHING                                                                                   \
+    "label_replace(label_join(<<.Series>>{<<.LabelMatchers>>}, 'UUID', '', 'UUID', 'uuid'), "      \
+    "'gpu', '', 'UUID', '.+')"
+#define GROUP_BY          "<<.GroupBy>>, "
+#define OF_GPUS           "max by (" GROUP_BY GPU ") (" MATCHING ")"
+#define OF_DEVICES        "max by (" GROUP_BY DEVICE ") (" MATCHING ")"
+#define OF_PROCESSES      TOTAL_OF("max by (" GROUP_BY DEVICE ", ProcessId) (" MATCHING ")")
+#define OF_CONTAINERS(by) TOTAL_OF("max by (" by ", " DEVICE ") (" MATCHING ")")
+#define OF_PARTS(by)      TOTAL_OF("min by (" by ", " DEVICE ") (" MATCHING ")")
+#define TOTAL_OF(lines)   "sum by (" GROUP_BY DEVICE ") (" lines ")"
 
 #define RULE(match, overrides, filters, query)                                                     \
     "- seriesQuery: \"{__name__=~'DCGM_(FI|CUSTOM|EXP)_.+'" match "}\"\n"                          \
     "  seriesFilters: [" filters "]\n"                                                             \
     "  resources: {overrides: {" overrides "}}\n"                                                  \
     "  metricsQuery: " query "\n"
-#define IS(pattern)     "{is: '" pattern "'}"
-#define IS_NOT(pattern) "{isNot: '" pattern "'}"
+#define IS(pattern)       "{is: '" pattern "'}"
+#define IS_NOT(pattern)   "{isNot: '" pattern "'}"
+#define IS_AMOUNT(amount) IS(amount) ", " IS_NOT(RATIOS)
+#define TOTAL(values)     "sum by (<<.GroupBy>>) (" values ")"
+#define AVERAGE(values)   "avg by (<<.GroupBy>>) (" values ")"
+#define AT_MOST_100(v)    "clamp_max(" v ", 100)"
 
 // A later rule counts where several fit: what is said of a part of the names stands behind.
-#define RULES(match, overrides, parts)                                                             \
-    RULE(match, overrides, IS_NOT(PROCESS), "avg by (<<.GroupBy>>) (" OF_DEVICES ")")              \
-    RULE(match, overrides, IS_NOT(PROCESS) ", " IS(AMOUNTS),                                       \
-         "sum by (<<.GroupBy>>) (" OF_DEVICES ")")                                                 \
-    RULE(match, overrides, IS(PARTS), "avg by (<<.GroupBy>>) (clamp_max(" parts ", 100))")         \
-    RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS), "sum by (<<.GroupBy>>) (" parts ")")        \
-    RULE(match, overrides, IS(PROCESS),                                                            \
-         "avg by (<<.GroupBy>>) (clamp_max(" OF_PROCESSES ", 100))")                               \
-    RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS), "sum by (<<.GroupBy>>) (" MATCHING ")")
+#define RULES(match, overrides, parts, containers)                                                 \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(OF_DEVICES))                            \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS), TOTAL(OF_GPUS)) \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_DEVICES),              \
+         TOTAL(OF_DEVICES))                                                                        \
+    RULE(match, overrides, IS(PARTS), AVERAGE(AT_MOST_100(parts)))                                 \
+    RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(parts))                    \
+    RULE(match, overrides, IS(PROCESS), AVERAGE(AT_MOST_100(OF_PROCESSES)))                        \
+    RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(OF_PROCESSES))           \
+    RULE(match, overrides, IS(CONTAINER), AVERAGE(AT_MOST_100(containers)))                        \
+    RULE(match, overrides, IS(CONTAINER) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(containers))
 
 #define POD_RULES(pod, ns, container)                                                              \
     RULES("," pod "!=''," ns "!=''", pod ": {resource: pod}, " ns ": {resource: namespace}",       \
-          OF_PARTS(pod, ns, container))
-#define NODE_RULES(node) RULES("," node "!=''", node ": {resource: node}", OF_DEVICES)
+          OF_PARTS(pod ", " ns ", " container), OF_CONTAINERS(pod ", " ns ", " container))
+#define NODE_RULES(node)                                                                           \
+    RULES("," node "!=''", node ": {resource: node}", OF_DEVICES,                                  \
+          OF_CONTAINERS(node ", PodName, NamespaceName, ContainerName"))
 
 const char *gpu_rules(void)
 {
     return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
-        POD_RULES("pod", "namespace", "container")
-            POD_RULES("exported_pod", "exported_namespace", "exported_container")
-                POD_RULES("PodName", "NamespaceName", "ContainerName");
+        POD_RULES("pod_name", "pod_namespace", "container_name")
+            POD_RULES("pod", "namespace", "container")
+                POD_RULES("exported_pod", "exported_namespace", "exported_container")
+                    POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
 struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold)

@@ -17,6 +17,8 @@
 struct level {
     json_t *container; // object or array
     char *key;         // pending key of an object
+    bool key_merges;   // it is "<<"
+    json_t *merged;    // what "<<" gave: defaults for keys not set here; NULL: nothing
     char *anchor;      // to be recorded when the container closes
     struct gs_yaml_mark at;
 };
@@ -74,6 +76,7 @@ static void pop_level(struct builder *b)
 {
     struct level *l = &b->stack[--b->depth];
     json_decref(l->container);
+    json_decref(l->merged);
     free(l->key);
     free(l->anchor);
     *l = (struct level){0};
@@ -96,19 +99,32 @@ static char *anchor_name(struct fy_event *ev)
     return text ? gs_strndup(text, len) : NULL;
 }
 
-// "<<": the mappings given are defaults for the keys not set here.
-static bool merge_into(json_t *target, json_t *value)
+// "<<", the merge key of YAML 1.1, gives a mapping or several, the first of which win. Of several
+// "<<" the last wins, as Go's packages have it.
+static bool merge(struct level *l, const json_t *value)
 {
-    if (json_is_object(value))
-        return json_object_update_missing(target, value) == 0;
+    GS_AUTO_JSON json_t *given = json_object();
     size_t i;
     json_t *item;
-    if (!json_is_array(value))
+    if (!json_is_object(value) && !json_is_array(value))
         return false;
+    if (json_is_object(value))
+        json_object_update(given, (json_t *)value);
     json_array_foreach (value, i, item)
-        if (!json_is_object(item) || json_object_update_missing(target, item) != 0)
+        if (!json_is_object(item) || json_object_update_missing(given, item) != 0)
             return false;
+    if (l->merged)
+        json_object_update_missing(given, l->merged);
+    json_decref(l->merged);
+    l->merged = GS_TAKE(given);
     return true;
+}
+
+// A quoted "<<" is a key as any other.
+static bool is_merge_key(struct fy_event *ev, const char *key)
+{
+    struct fy_token *t = ev->type == FYET_SCALAR ? fy_event_get_token(ev) : NULL;
+    return t && fy_token_scalar_style(t) == FYSS_PLAIN && gs_streq(key, "<<");
 }
 
 // Puts a finished value where it belongs. Steals it.
@@ -135,6 +151,7 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
         else
             gs_json_dump(own, &text);
         l->key = gs_buf_take(&text);
+        l->key_merges = is_merge_key(ev, l->key);
         if (json_object_get(l->container, l->key)) {
             GS_AUTO_FREE char *what =
                 gs_format("key \"%s\" is already set in this mapping", l->key);
@@ -143,25 +160,31 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
         return NULL;
     }
     GS_AUTO_FREE char *key = GS_TAKE(l->key);
-    if (gs_streq(key, "<<"))
-        return merge_into(l->container, own) ? NULL : fail_at(b, ev, "<< needs a mapping");
+    if (l->key_merges)
+        return merge(l, own) ? NULL : fail_at(b, ev, "<< needs a mapping or a list of mappings");
     json_object_set(l->container, key, own);
     return NULL;
 }
 
-static size_t count_values(const json_t *j)
+// Adds the values to n_values. False: nested more than depth levels, or too many.
+static bool count_values(struct builder *b, const json_t *j, size_t depth)
 {
-    size_t n = 1, i;
     const char *key;
+    size_t i;
     json_t *v;
-    if (json_is_object(j)) {
-        json_object_foreach ((json_t *)j, key, v)
-            n += count_values(v);
-    } else if (json_is_array(j)) {
-        json_array_foreach (j, i, v)
-            n += count_values(v);
-    }
-    return n;
+    if (++b->n_values > MAX_VALUES)
+        return false;
+    if (!json_is_object(j) && !json_is_array(j))
+        return true;
+    if (!depth)
+        return false;
+    json_object_foreach ((json_t *)j, key, v)
+        if (!count_values(b, v, depth - 1))
+            return false;
+    json_array_foreach (j, i, v)
+        if (!count_values(b, v, depth - 1))
+            return false;
+    return true;
 }
 
 static json_t *plain_scalar(const struct builder *b, struct gs_slice s)
@@ -217,9 +240,10 @@ static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
     json_t *value = text ? gs_hmap_get(b->anchors, gs_slice_make(text, len)) : NULL;
     if (!value)
         return fail_at(b, ev, "unknown alias");
-    b->n_values += count_values(value);
-    if (b->n_values > MAX_VALUES)
-        return fail_at(b, ev, "too many values (aliases that multiply?)");
+    if (!count_values(b, value, GS_JSON_MAX_DEPTH - b->depth))
+        return fail_at(b, ev,
+                       b->n_values > MAX_VALUES ? "too many values (aliases that multiply?)"
+                                                : "nested too deeply");
     return place(b, ev, json_deep_copy(value));
 }
 
@@ -243,6 +267,8 @@ static struct gs_error *on_close(struct builder *b, struct fy_event *ev)
 {
     struct level *l = &b->stack[b->depth - 1];
     json_t *done = json_incref(l->container);
+    if (l->merged)
+        json_object_update_missing(done, l->merged);
     set_mark(b, done, l->at);
     if (l->anchor)
         gs_hmap_put_str(b->anchors, l->anchor, json_incref(done));

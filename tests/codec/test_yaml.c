@@ -53,7 +53,29 @@ static void test_documents(void **state)
 static void test_anchors(void **state)
 {
     check("a: &x {k: 1}\nb: *x\nc:\n  <<: *x\n  m: 2\n",
-          "{\"a\":{\"k\":1},\"b\":{\"k\":1},\"c\":{\"k\":1,\"m\":2}}");
+          "{\"a\":{\"k\":1},\"b\":{\"k\":1},\"c\":{\"m\":2,\"k\":1}}");
+}
+
+// Keys of the mapping win, wherever they stand; of a list of mappings the first; of several "<<"
+// the last.
+static void test_merge_keys(void **state)
+{
+    check("a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  k: 3\n",
+          "{\"a\":{\"k\":1,\"l\":2},\"b\":{\"k\":3,\"l\":2}}");
+    check("a: &x {k: 1, l: 2}\nb:\n  k: 3\n  <<: *x\n",
+          "{\"a\":{\"k\":1,\"l\":2},\"b\":{\"k\":3,\"l\":2}}");
+    check("a: {<<: [{k: 1}, {k: 2, l: 3}], m: 4}\n", "{\"a\":{\"m\":4,\"k\":1,\"l\":3}}");
+    check("a: &a {k: 1}\nb: &b {l: 2}\nc: {<<: [*a, *b], l: 3}\n",
+          "{\"a\":{\"k\":1},\"b\":{\"l\":2},\"c\":{\"l\":3,\"k\":1}}");
+    check("a: {<<: {k: 1, l: 1}, <<: {k: 2}}\n", "{\"a\":{\"k\":2,\"l\":1}}");
+    check("a: {<<: {<<: {k: 1, l: 1, m: 1}, l: 2, m: 2}, m: 3}\n",
+          "{\"a\":{\"m\":3,\"l\":2,\"k\":1}}");
+    // What is merged is shallow, and does not change where it came from.
+    check("a: &x {o: {k: 1}}\nb: {<<: *x, o: {l: 2}}\nc: *x\n",
+          "{\"a\":{\"o\":{\"k\":1}},\"b\":{\"o\":{\"l\":2}},\"c\":{\"o\":{\"k\":1}}}");
+    // An anchor at a mapping that merges has all of it.
+    check("a: &x {<<: {k: 1}, l: 2}\nb: *x\n", "{\"a\":{\"l\":2,\"k\":1},\"b\":{\"l\":2,\"k\":1}}");
+    check("\"<<\": {k: 1}\n'<<x': 2\n", "{\"<<\":{\"k\":1},\"<<x\":2}");
 }
 
 static void expect_error(const char *yaml, const char *text)
@@ -68,6 +90,10 @@ static void test_errors_name_the_place(void **state)
     expect_error("a: *nowhere\n", "t.yaml:1:5: unknown alias");
     expect_error("a: [1, 2\nb: 3\n", "t.yaml:");
     expect_error("a:\n\t- b\n", "t.yaml:2:");
+    expect_error("a: {<<: {k: 1}, k: 2, k: 3}\n", "t.yaml:1:23: key \"k\" is already set");
+    expect_error("a: 1\n<<: 2\n", "t.yaml:2:5: << needs a mapping or a list of mappings");
+    expect_error("<<: [{a: 1}, 2]\n", "t.yaml:1:15: << needs a mapping");
+    expect_error("<<: ~\n", "t.yaml:1:5: << needs a mapping");
 }
 
 // A version directive with bytes that are no UTF-8 made the parser loop for ever.
@@ -84,6 +110,21 @@ static void test_alias_bomb_is_refused(void **state)
                  "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
                  "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n",
                  "too many values");
+    expect_error("a: &a {p: x, q: x, r: x, s: x, t: x, u: x, v: x, w: x, y: x, z: x}\n"
+                 "b: &b [{<<: *a},{<<: *a},{<<: *a},{<<: *a},{<<: *a},{<<: *a},{<<: *a},{<<: "
+                 "*a},{<<: *a},{<<: *a}]\n"
+                 "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+                 "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n",
+                 "too many values");
+}
+
+static void test_aliases_do_not_nest_without_end(void **state)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "a0: &a0 x\n");
+    for (int i = 1; i <= GS_JSON_MAX_DEPTH; i++)
+        gs_buf_addf(&text, "a%d: &a%d [*a%d]\n", i, i, i - 1);
+    expect_error(text.data, "nested too deeply");
 }
 
 int main(void)
@@ -92,9 +133,11 @@ int main(void)
         cmocka_unit_test(test_scalars),
         cmocka_unit_test(test_documents),
         cmocka_unit_test(test_anchors),
+        cmocka_unit_test(test_merge_keys),
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_bytes_that_are_not_yaml),
         cmocka_unit_test(test_alias_bomb_is_refused),
+        cmocka_unit_test(test_aliases_do_not_nest_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ for file in "$dir"/*.yml; do
     ok) ours=ok theirs=ok ;;
     no) ours=no theirs=no ;;
     strict) ours=no theirs=ok ;;
+    kind) ours=ok theirs=no ;;
     v3 | kubernetes) ours=ok theirs=any ;;
     *) fail "what is to come of: $name" ;;
     esac

@@ -32,10 +32,10 @@ struct exporter {
     struct renderer *renderer;
     struct health *health; // NULL: no family asks for it
     uint64_t map_version;
-    struct gs_buf body; // of /metrics; the first gpu_len bytes are of sample and map
+    struct http_bytes *page; // of /metrics; the first gpu_len bytes are of sample and map
     size_t gpu_len;
-    bool dirty;     // sample or map are newer than the body
-    bool asked_for; // somebody got this body
+    bool dirty;     // sample or map are newer than the page
+    bool asked_for; // somebody got this page
 };
 
 static size_t count_hung(const struct exporter *e)
@@ -102,10 +102,10 @@ static void write_page(struct exporter *e)
                                     .map_asked_ns = attribution_asked_ns(e->attribution),
                                     .replicas = attribution_replicas(e->attribution),
                                     .health = e->health};
-    gs_buf_clear(&e->body);
+    struct gs_buf *text = http_bytes_edit(&e->page, 0);
     if (e->sample)
-        renderer_page(e->renderer, &in, &e->body);
-    e->gpu_len = e->body.len;
+        renderer_page(e->renderer, &in, text);
+    e->gpu_len = text->len;
     e->dirty = false;
 }
 
@@ -115,17 +115,18 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         reply_unavailable(e, x);
         return;
     }
-    if (e->dirty)
-        write_page(e);
     e->asked_for = true;
     struct attribution_status status;
     struct render_self self = self_of(e, &status);
-    e->body.len = e->gpu_len; // what tells of ages is new in each reply
-    render_self(&self, &e->body);
-    struct gs_slice text = gs_buf_slice(&e->body);
-    if (!self.fresh)
-        text = gs_slice_make(text.data + e->gpu_len, text.len - e->gpu_len);
-    http_reply(x, 200, METRICS_TYPE, text);
+    if (self.fresh && e->dirty)
+        write_page(e);
+    if (!self.fresh) {
+        e->gpu_len = 0;
+        e->dirty = true;
+    }
+    // What tells of ages is new in each reply.
+    render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
+    http_reply_bytes(x, 200, METRICS_TYPE, e->page);
 }
 
 static void handle_health(struct exporter *e, struct http_exchange *x)
@@ -420,6 +421,8 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
     set_health(e);
     e->renderer = renderer_new(&e->cfg.names);
+    struct gs_buf empty = {0};
+    e->page = http_bytes_new(&empty);
     e->watch = gs_alloc(sizeof(*e->watch));
     uv_timer_init(loop, e->watch);
     e->watch->data = e;
@@ -472,7 +475,7 @@ bool exporter_stop(struct exporter *e)
     sample_free(e->sample);
     renderer_free(e->renderer);
     health_free(e->health);
-    gs_buf_finish(&e->body);
+    http_bytes_unref(e->page);
     free(e->problem);
     free(e);
     return ended;

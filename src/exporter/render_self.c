@@ -85,14 +85,14 @@ static void render_absent(const struct gpu_snapshot *g, struct gs_buf *out)
     for (size_t i = 0; i < g->n_devices; i++) {
         char index[16];
         snprintf(index, sizeof(index), "%u", g->devices[i].index);
+        unsigned n[GPU_HUNG + 1] = {0};
+        for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+            n[g->devices[i].fields[f].validity]++;
         for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_HUNG; v++) {
-            unsigned n = 0;
-            for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
-                n += g->devices[i].fields[f].validity == v;
             struct metrics_label labels[] = {label("gpu", index), label("UUID", g->devices[i].uuid),
                                              label("reason", gpu_validity_text(v))};
-            if (n)
-                metrics_write_sample(out, name, labels, 3, n);
+            if (n[v])
+                metrics_write_sample(out, name, labels, 3, n[v]);
         }
     }
 }

@@ -349,6 +349,22 @@ struct gs_slice http_bytes_slice(const struct http_bytes *b)
     return gs_buf_slice(&b->text);
 }
 
+struct gs_buf *http_bytes_edit(struct http_bytes **b, size_t keep)
+{
+    struct http_bytes *old = *b;
+    if (old->refs == 1) {
+        old->text.len = old->text.len < keep ? old->text.len : keep;
+        gs_buf_add(&old->text, "", 0); // the NUL behind it
+        return &old->text;
+    }
+    struct gs_slice text = gs_buf_slice(&old->text);
+    struct gs_buf copy = {0};
+    gs_buf_add(&copy, text.data, text.len < keep ? text.len : keep);
+    http_bytes_unref(old);
+    *b = http_bytes_new(&copy);
+    return &(*b)->text;
+}
+
 void http_reply_bytes(struct http_exchange *x, int status, const char *content_type,
                       struct http_bytes *body)
 {

@@ -72,6 +72,8 @@ struct http_bytes *http_bytes_new(struct gs_buf *text); // takes the text
 struct http_bytes *http_bytes_ref(struct http_bytes *b);
 void http_bytes_unref(struct http_bytes *b); // NULL is fine
 struct gs_slice http_bytes_slice(const struct http_bytes *b);
+// Cut to its first keep bytes, to write on. What others hold is left to them: *b is then a copy.
+struct gs_buf *http_bytes_edit(struct http_bytes **b, size_t keep);
 void http_reply_bytes(struct http_exchange *x, int status, const char *content_type,
                       struct http_bytes *body);
 void http_reply_text(struct http_exchange *x, int status, const char *fmt, ...) GS_PRINTF(3, 4);

@@ -33,6 +33,7 @@ struct fixture {
     int handled, aborted, closed, done;
     struct tls_pair ca, other_ca, server_pair, client_pair, stranger;
     bool stop_in_handler;
+    struct http_bytes *page; // of /page: "head" and a large text of the letter that was asked for
 };
 
 struct result {
@@ -109,6 +110,18 @@ static void reply_echo(struct http_exchange *x)
     http_reply(x, 200, "text/plain", gs_buf_slice(&b));
 }
 
+enum { PAGE_LEN = 6000000 }; // more than fits into a socket that nobody reads
+
+static void reply_page(struct fixture *f, struct http_exchange *x)
+{
+    struct gs_buf *text = http_bytes_edit(&f->page, strlen("head"));
+    char *at = gs_buf_room(text, PAGE_LEN);
+    memset(at, *http_query(x, "of"), PAGE_LEN);
+    at[PAGE_LEN] = '\0';
+    text->len += PAGE_LEN;
+    http_reply_bytes(x, 200, "text/plain", f->page);
+}
+
 static void handle(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
@@ -136,6 +149,8 @@ static void handle(void *ctx, struct http_exchange *x)
         GS_AUTO_FREE char *big = gs_alloc(3000000);
         memset(big, 'b', 3000000);
         http_reply(x, 200, "text/plain", gs_slice_make(big, 3000000));
+    } else if (strcmp(path, "/page") == 0) {
+        reply_page(f, x);
     } else {
         reply_echo(x);
     }
@@ -641,6 +656,39 @@ static void test_slow_stream_reader_is_cut(void **state)
     teardown(f);
 }
 
+// While a reply is on its way, what it shares is not written over.
+static void test_shared_body_is_copied_for_a_change(void **state)
+{
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    GS_AUTO_BUF struct gs_buf slow = {0}, quick = {0};
+    struct gs_buf text = {0};
+    gs_buf_add_str(&text, "head, and what goes");
+    f->page = http_bytes_new(&text);
+    int fds[] = {raw_connect(f), raw_connect(f)};
+    raw_send(fds[0], "GET /page?of=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    wait_for(f, f->handled);
+    run_ms(f, 20);
+    const struct http_bytes *first = f->page;
+    raw_send(fds[1], "GET /page?of=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_true(raw_expect(f, fds[1], "headbbbb", &quick));
+    assert_ptr_not_equal(f->page, first);
+    struct raw_wait waits[] = {{fds[1], NULL, &quick, false}, {fds[0], NULL, &slow, false}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(waits); i++) {
+        assert_true(run_until(f, raw_has, &waits[i]));
+        const char *body = strstr(waits[i].got->data, "\r\n\r\nhead");
+        assert_non_null(body);
+        assert_int_equal(strspn(body + 8, i ? "a" : "b"), PAGE_LEN);
+        close(waits[i].fd);
+    }
+    run_ms(f, 20);
+    first = f->page; // nobody else holds it any more
+    assert_int_equal(http_bytes_edit(&f->page, 4)->len, 4);
+    assert_ptr_equal(f->page, first);
+    assert_string_equal(http_bytes_slice(f->page).data, "head");
+    http_bytes_unref(f->page);
+    teardown(f);
+}
+
 static void test_certificates_and_tokens(void **state)
 {
     static const char *const public_paths[] = {"/healthz", NULL};
@@ -928,6 +976,7 @@ int main(void)
         cmocka_unit_test(test_disconnects),
         cmocka_unit_test(test_disconnects_tls),
         cmocka_unit_test(test_slow_stream_reader_is_cut),
+        cmocka_unit_test(test_shared_body_is_copied_for_a_change),
         cmocka_unit_test(test_certificates_and_tokens),
         cmocka_unit_test(test_wrong_ca_is_refused),
         cmocka_unit_test(test_many_requests_plain),

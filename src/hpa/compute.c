@@ -330,7 +330,8 @@ bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char *
     const char *name = "";
     d->metrics = n <= HPA_FEW_METRICS ? d->few : gs_alloc_array(n, sizeof(*d->metrics));
     d->n_metrics = n;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < n; k++) {
+        size_t i = hpa_metric_at(p->spec, p->cfg->release, k);
         struct hpa_metric_result *res = &d->metrics[i];
         struct hpa_calculation calc = {0};
         struct gs_error *err = compute_one(p, i, res, &calc);

@@ -65,6 +65,9 @@ struct hpa_spec {
 
 struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
 void hpa_spec_finish(struct hpa_spec *s);
+// Index of the metric that a release's controller (hpa_config.release) computes and shows as its
+// k-th: the order decides which of two equal counts is named, and which of two errors.
+size_t hpa_metric_at(const struct hpa_spec *s, int release, size_t k);
 
 // --- what was observed ---
 enum hpa_pod_phase {

@@ -11,6 +11,7 @@ enum hpa_change {
     HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric holds a scale-down, others go on
     HPA_SINCE_BOTH_WINDOWS = 21,   // the windows of both directions, not of the proposal's only
     HPA_SINCE_NO_TURN = 21,        // of average values: assumed ones may not turn the count
+    HPA_SINCE_V2 = 23,             // works on v2; on v1 before, where the CPU's utilization is last
     HPA_SINCE_VALUE_LAYER = 25,    // "failed to get cpu resource metric value" around an error
     HPA_SINCE_USAGE = 26,          // "failed to get cpu usage" of average values
     HPA_SINCE_FILL_TO_TARGET = 26, // missing pods use max(100 %, target) of their request

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/hpa.h"
+#include "hpa/release.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -224,6 +224,25 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret)
     }
     *ret = s;
     return NULL;
+}
+
+static bool is_cpu_utilization(const struct hpa_metric_spec *m)
+{
+    return m->type == HPA_METRIC_RESOURCE && m->has_utilization && gs_streq(m->name, "cpu");
+}
+
+// autoscaling/v1 has a field for the CPU's utilization, and an annotation for the other metrics.
+// What is read from it begins with those of the annotation.
+size_t hpa_metric_at(const struct hpa_spec *s, int release, size_t k)
+{
+    size_t cpu = 0;
+    if (hpa_since(release, HPA_SINCE_V2))
+        return k;
+    while (cpu < s->n_metrics && !is_cpu_utilization(&s->metrics[cpu]))
+        cpu++;
+    if (k < cpu)
+        return k;
+    return k + 1 < s->n_metrics ? k + 1 : cpu;
 }
 
 void hpa_spec_finish(struct hpa_spec *s)

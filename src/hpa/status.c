@@ -99,8 +99,10 @@ static json_t *current_metrics(const struct hpa_spec *spec, const struct hpa_dec
     if (!d->metrics)
         return json_null();
     json_t *out = json_array();
-    for (size_t i = 0; i < d->n_metrics; i++)
+    for (size_t k = 0; k < d->n_metrics; k++) {
+        size_t i = hpa_metric_at(spec, d->release, k);
         json_array_append_new(out, metric_status(&spec->metrics[i], &d->metrics[i], d->release));
+    }
     return out;
 }
 

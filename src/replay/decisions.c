@@ -142,7 +142,8 @@ static void check_metrics(struct run *r, const json_t *want, const struct hpa_de
         if (!d->metrics || i >= d->n_metrics)
             fail(r, "metrics: there is no number %zu", i);
         else
-            check_metric(r, json_array_get(want, i), &d->metrics[i]);
+            check_metric(r, json_array_get(want, i),
+                         &d->metrics[hpa_metric_at(&r->spec, d->release, i)]);
     }
 }
 

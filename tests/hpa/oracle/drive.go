@@ -330,16 +330,6 @@ func makeSpec(r *rand.Rand) drawn {
 		d.sources = append(d.sources, s)
 		metrics = append(metrics, s.spec)
 	}
-	// Up to 1.22 it works on autoscaling/v1, where the CPU's utilization comes last.
-	for i := range d.sources {
-		text, _ := json.Marshal(d.sources[i].spec)
-		if release <= 22 && d.sources[i].key == "cpu" && strings.Contains(string(text), "Utilization") {
-			last := len(d.sources) - 1
-			d.sources[i], d.sources[last] = d.sources[last], d.sources[i]
-			metrics[i], metrics[last] = metrics[last], metrics[i]
-			break
-		}
-	}
 	min := pick(r, 1, 1, 2, 3)
 	if outside && d.gate && r.Intn(2) == 0 {
 		min = 0

@@ -25,9 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_WAIT_NS  (10 * GS_NS_PER_SEC)
-#define START_WAIT_NS (60 * GS_NS_PER_SEC)
-#define MAX_FILE      ((size_t)1 << 20)
+#define STOP_WAIT_NS (10 * GS_NS_PER_SEC)
+#define START_WAIT_S 60
+#define MAX_FILE     ((size_t)1 << 20)
 
 enum { MAX_CHILDREN = 16 };
 
@@ -188,6 +188,15 @@ void bench_stop(pid_t pid)
     *c = (struct child){0};
 }
 
+void bench_kill(pid_t pid)
+{
+    struct child *c = find_child(pid);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    free(c->log);
+    *c = (struct child){0};
+}
+
 void bench_check_running(pid_t pid)
 {
     if (waitpid(pid, NULL, WNOHANG) == 0)
@@ -201,9 +210,14 @@ void bench_check_running(pid_t pid)
 
 char *bench_wait_for_text(pid_t pid, const char *text)
 {
+    return bench_wait_for_text_long(pid, text, START_WAIT_S);
+}
+
+char *bench_wait_for_text_long(pid_t pid, const char *text, int seconds)
+{
     const struct child *c = find_child(pid);
     GS_AUTO_BUF struct gs_buf log = {0};
-    for (int64_t deadline = gs_mono_ns() + START_WAIT_NS; gs_mono_ns() < deadline;) {
+    for (int64_t deadline = gs_mono_ns() + seconds * GS_NS_PER_SEC; gs_mono_ns() < deadline;) {
         bench_check_running(pid);
         gs_buf_finish(&log);
         gs_error_free(gs_file_read(c->log, MAX_FILE, &log));
@@ -214,8 +228,8 @@ char *bench_wait_for_text(pid_t pid, const char *text)
         }
         bench_sleep(50 * GS_NS_PER_MS);
     }
-    bench_fail("no \"%s\" within %d s; the output so far:\n%s", text,
-               (int)(START_WAIT_NS / GS_NS_PER_SEC), log.data ? log.data : "");
+    bench_fail("no \"%s\" within %d s; the output so far:\n%s", text, seconds,
+               log.data ? log.data : "");
 }
 
 uint16_t bench_free_port(void)
@@ -279,12 +293,18 @@ struct bench_memory bench_memory(pid_t pid)
     };
 }
 
-int64_t bench_peak_kib(pid_t pid)
+int64_t bench_status_kib(pid_t pid, const char *field)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_FREE char *line = gs_format("\n%s:", field);
     if (!read_proc(&text, "/proc/%d/status", (int)pid))
         bench_fail("process %d is gone", (int)pid);
-    return field_kib(text.data, "\nVmHWM:");
+    return field_kib(text.data, line);
+}
+
+int64_t bench_peak_kib(pid_t pid)
+{
+    return bench_status_kib(pid, "VmHWM");
 }
 
 static pid_t parent_of(pid_t pid)

@@ -25,7 +25,10 @@ const char *bench_dir(void); // scratch folder, absolute
 pid_t bench_start(const char *log, const char *const *argv);
 // Waits until its output has this text and returns what follows it, up to the end of the line.
 char *bench_wait_for_text(pid_t pid, const char *text) GS_MUST_USE;
+// As long as it takes up to so many seconds.
+char *bench_wait_for_text_long(pid_t pid, const char *text, int seconds) GS_MUST_USE;
 void bench_stop(pid_t pid);          // SIGTERM, SIGKILL after ten seconds
+void bench_kill(pid_t pid);          // SIGKILL
 void bench_check_running(pid_t pid); // ends the program, showing the log, when it has ended
 uint16_t bench_free_port(void);      // of 127.0.0.1; free a moment ago
 void bench_sleep(int64_t ns);
@@ -36,7 +39,8 @@ struct bench_memory {
     int64_t rss_kib, pss_kib, private_kib;
 };
 struct bench_memory bench_memory(pid_t pid);
-int64_t bench_peak_kib(pid_t pid); // the most that was ever resident
+int64_t bench_peak_kib(pid_t pid);                      // the most that was ever resident
+int64_t bench_status_kib(pid_t pid, const char *field); // of /proc/PID/status: "RssAnon"
 
 // Fills up to max children of the process and returns how many there are.
 size_t bench_children(pid_t parent, pid_t *ret, size_t max);

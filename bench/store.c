@@ -4,8 +4,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
+#include "history.h"
+#include "store_peer.h"
 #include "tsdb/tsdb.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,132 +17,49 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIELDS       25
-#define GPUS         8
-#define SERIES       (FIELDS * GPUS) // of a target
-#define TABLE        4096            // values of a field take turns
-#define BATCH        20              // targets
+#define BATCH        20 // targets
 #define APPEND_NS    25.0
 #define SAMPLE_BYTES 2.0
 #define PEAK         1.2 // of the memory when the retention is full
-#define READY_NS     (300 * GS_NS_PER_SEC)
+#define PEER         4.0 // Prometheus' memory, at least so many times ours
+#define READY_S      300
+#define REST_S       30 // after a restart; also the last part of the pace in which memory is read
 
 struct options {
-    const char *gpuscale;
-    int64_t series, minutes, retention_minutes, step_ms;
+    const char *gpuscale, *peer;
+    int64_t series, minutes, retention_minutes, step_ms, settle;
     bool log;
 };
 
 struct target {
     struct tsdb_group *group;
-    uint32_t slots[SERIES];
-    double counters[GPUS];
-    uint32_t offset; // of its passes, and into the tables
+    uint32_t slots[HISTORY_SERIES];
 };
 
 struct world {
     const struct options *o;
     struct tsdb *db;
+    struct history *history;
     struct target *targets;
-    size_t n;
-    double values[FIELDS][TABLE];
-    uint64_t dice, samples;
+    uint64_t samples;
     int64_t append_ns, upkeep_ns;
 };
-
-static const char *const fields[FIELDS] = {"SM_CLOCK",
-                                           "MEM_CLOCK",
-                                           "MEMORY_TEMP",
-                                           "GPU_TEMP",
-                                           "POWER_USAGE",
-                                           "TOTAL_ENERGY_CONSUMPTION",
-                                           "PCIE_REPLAY_COUNTER",
-                                           "GPU_UTIL",
-                                           "MEM_COPY_UTIL",
-                                           "ENC_UTIL",
-                                           "DEC_UTIL",
-                                           "XID_ERRORS",
-                                           "FB_FREE",
-                                           "FB_USED",
-                                           "NVLINK_BANDWIDTH_TOTAL",
-                                           "VGPU_LICENSE_STATUS",
-                                           "UNCORRECTABLE_REMAPPED_ROWS",
-                                           "CORRECTABLE_REMAPPED_ROWS",
-                                           "ROW_REMAP_FAILURE",
-                                           "GR_ENGINE_ACTIVE",
-                                           "PIPE_TENSOR_ACTIVE",
-                                           "DRAM_ACTIVE",
-                                           "PCIE_TX_BYTES",
-                                           "PCIE_RX_BYTES",
-                                           "FB_RESERVED"};
-enum { ENERGY = 5 };
-
-static unsigned roll(struct world *w, unsigned n)
-{
-    w->dice = w->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)((w->dice >> 33) % n);
-}
-
-// The same kinds of values as bench/engine-peer.
-static double draw(struct world *w, const char *field)
-{
-    if (strcmp(field, "GPU_UTIL") == 0 || strcmp(field, "MEM_COPY_UTIL") == 0)
-        return roll(w, 101);
-    if (strcmp(field, "POWER_USAGE") == 0)
-        return (60000 + roll(w, 640000)) / 1e3;
-    if (strstr(field, "ACTIVE"))
-        return roll(w, 1000000) / 1e6;
-    if (strstr(field, "BYTES"))
-        return roll(w, 1000000000);
-    if (strstr(field, "ENERGY"))
-        return 30000 + roll(w, 1000);
-    if (strstr(field, "FB_"))
-        return 1000 + 1000 * (double)roll(w, 3);
-    if (strstr(field, "TEMP"))
-        return 40 + roll(w, 40);
-    return strstr(field, "CLOCK") ? 210 * (1 + (double)roll(w, 9)) : 0;
-}
 
 // --- filling ---
 
 static void add_target(struct world *w, size_t t)
 {
     struct target *target = &w->targets[t];
+    struct history_device devices[HISTORY_GPUS];
     target->group = tsdb_group_new(w->db);
-    target->offset = (uint32_t)(t * 7919);
-    GS_AUTO_FREE char *host = gs_format("node-%04zu", t);
-    GS_AUTO_FREE char *instance = gs_format("10.0.%zu.%zu:9400", t / 256, t % 256);
-    GS_AUTO_FREE char *space = gs_format("team-%zu", t % 20);
-    for (int i = 0; i < SERIES; i++) {
-        int gpu = i % GPUS;
-        GS_AUTO_FREE char *name = gs_format("DCGM_FI_DEV_%s", fields[i / GPUS]);
-        GS_AUTO_FREE char *number = gs_format("%d", gpu);
-        GS_AUTO_FREE char *uuid =
-            gs_format("GPU-%08zx-52ab-4f2e-9c4e-%012zx", t * 8 + (size_t)gpu, t);
-        GS_AUTO_FREE char *device = gs_format("nvidia%d", gpu);
-        GS_AUTO_FREE char *pci = gs_format("00000000:%02X:00.0", gpu);
-        GS_AUTO_FREE char *pod = gs_format("inference-%zu-%d", t, gpu);
-        const struct metrics_label labels[] = {
-            {GS_SLICE("__name__"), gs_slice_of(name)},
-            {GS_SLICE("gpu"), gs_slice_of(number)},
-            {GS_SLICE("UUID"), gs_slice_of(uuid)},
-            {GS_SLICE("pci_bus_id"), gs_slice_of(pci)},
-            {GS_SLICE("device"), gs_slice_of(device)},
-            {GS_SLICE("modelName"), GS_SLICE("NVIDIA H100 80GB HBM3")},
-            {GS_SLICE("Hostname"), gs_slice_of(host)},
-            {GS_SLICE("DCGM_FI_DRIVER_VERSION"), GS_SLICE("550.54.15")},
-            {GS_SLICE("container"), GS_SLICE("inference")},
-            {GS_SLICE("namespace"), gs_slice_of(space)},
-            {GS_SLICE("pod"), gs_slice_of(pod)},
-            {GS_SLICE("instance"), gs_slice_of(instance)},
-            {GS_SLICE("job"), GS_SLICE("gpu")},
-        };
-        bench_check(
-            tsdb_group_slot(target->group, labels, GS_ARRAY_LEN(labels), &target->slots[i]));
-    }
+    for (int g = 0; g < HISTORY_GPUS; g++)
+        history_device(t, g, &devices[g]);
+    for (int i = 0; i < HISTORY_SERIES; i++)
+        bench_check(tsdb_group_slot(target->group, history_labels(&devices[i % HISTORY_GPUS], i),
+                                    HISTORY_LABELS, &target->slots[i]));
 }
 
-static void make_world(struct world *w, const char *path)
+static void make_world(struct world *w, const char *path, int64_t begin_ms)
 {
     const struct options *o = w->o;
     // A snapshot each ten minutes, as in the program, where the clock is the real one.
@@ -148,12 +68,9 @@ static void make_world(struct world *w, const char *path)
                                     .snapshot_bytes =
                                         (uint64_t)(o->series * 600000 / o->step_ms) * 3};
     bench_check(tsdb_open(&cfg, &w->db));
-    w->n = (size_t)(o->series + SERIES - 1) / SERIES;
-    w->targets = gs_alloc_array(w->n, sizeof(*w->targets));
-    for (int f = 0; f < FIELDS; f++)
-        for (int i = 0; i < TABLE; i++)
-            w->values[f][i] = draw(w, fields[f]);
-    for (size_t t = 0; t < w->n; t++)
+    w->history = history_new(o->series, o->step_ms, begin_ms);
+    w->targets = gs_alloc_array(w->history->n, sizeof(*w->targets));
+    for (size_t t = 0; t < w->history->n; t++)
         add_target(w, t);
 }
 
@@ -164,44 +81,36 @@ static int64_t cpu_ns(void)
     return t.tv_sec * GS_NS_PER_SEC + t.tv_nsec;
 }
 
-static void make_values(struct world *w, struct target *t, size_t round, double values[SERIES])
+static void pass(struct world *w, size_t t, int64_t at_ms, const double values[HISTORY_SERIES])
 {
-    for (size_t f = 0; f < FIELDS; f++)
-        for (size_t g = 0; g < GPUS; g++) {
-            double v = w->values[f][(t->offset + round * 17 + g * 131 + f) % TABLE];
-            if (f == ENERGY)
-                v = t->counters[g] += v;
-            values[f * GPUS + g] = v;
-        }
-}
-
-// A pass comes up to 3 ms late, as scrapes do.
-static void pass(struct world *w, struct target *t, int64_t at_ms, const double values[SERIES])
-{
+    struct target *target = &w->targets[t];
     size_t added, fresh;
-    bench_check(tsdb_group_begin(t->group, at_ms + t->offset % 1000 + roll(w, 4)));
-    for (size_t i = 0; i < SERIES; i++)
-        tsdb_group_put(t->group, t->slots[i], values[i]);
-    tsdb_group_commit(t->group, &added, &fresh);
+    bench_check(tsdb_group_begin(target->group, at_ms));
+    for (size_t i = 0; i < HISTORY_SERIES; i++)
+        tsdb_group_put(target->group, target->slots[i], values[i]);
+    tsdb_group_commit(target->group, &added, &fresh);
     w->samples += added;
 }
 
-static void second(struct world *w, size_t round, int64_t at_ms)
+static void all_targets(struct world *w, size_t round)
 {
-    static double values[BATCH][SERIES]; // made before the clock is looked at
-    for (size_t t = 0; t < w->n; t += BATCH) {
-        size_t n = w->n - t < BATCH ? w->n - t : BATCH;
-        for (size_t i = 0; i < n; i++)
-            make_values(w, &w->targets[t + i], round, values[i]);
+    static double values[BATCH][HISTORY_SERIES]; // made before the clock is looked at
+    int64_t times[BATCH];
+    for (size_t t = 0; t < w->history->n; t += BATCH) {
+        size_t n = w->history->n - t < BATCH ? w->history->n - t : BATCH;
+        for (size_t i = 0; i < n; i++) {
+            times[i] = history_time(w->history, t + i, round);
+            history_values(w->history, t + i, round, values[i]);
+        }
         int64_t begun = cpu_ns();
         for (size_t i = 0; i < n; i++)
-            pass(w, &w->targets[t + i], at_ms, values[i]);
+            pass(w, t + i, times[i], values[i]);
         w->append_ns += cpu_ns() - begun;
     }
     int64_t begun = cpu_ns();
     tsdb_sync(w->db);
     if (round % 2 == 0)
-        tsdb_gc(w->db, at_ms);
+        tsdb_gc(w->db, w->history->begin_ms + (int64_t)round * w->o->step_ms);
     w->upkeep_ns += cpu_ns() - begun;
 }
 
@@ -240,56 +149,196 @@ static void print_store(const struct world *w, double full_mb, double peak_mb, d
     print_row("peak of it behind that", figure, "1.2", peak_mb <= PEAK * full_mb);
 }
 
-static void fill(const struct options *o, const char *path, int64_t now_ms)
+struct plan {
+    const struct options *o;
+    const char *path; // of the store
+    int64_t begin_ms;
+    size_t rounds, full, tail; // tail: more of them, at their own pace, when there is a peer
+};
+
+static void fill(void *plan, const struct side *self)
 {
-    struct world *w = gs_alloc(sizeof(*w));
-    w->o = o;
-    w->dice = 1;
-    make_world(w, path);
-    size_t rounds = (size_t)(o->minutes * 60000 / o->step_ms);
-    size_t full = (size_t)(o->retention_minutes * 60000 / o->step_ms);
+    const struct plan *p = plan;
+    struct world w = {.o = p->o};
+    make_world(&w, p->path, p->begin_ms);
     double start_mb = 0, full_mb = 0, peak_mb = 0;
-    for (size_t i = 0; i < rounds; i++) {
-        second(w, i, now_ms - (int64_t)(rounds - i) * o->step_ms);
-        if (i == 60 || i + 1 == rounds || (i > 60 && i % 60 == 0)) {
+    for (size_t i = 0; i < p->rounds; i++) {
+        all_targets(&w, i);
+        if (i == 60 || i + 1 == p->rounds || (i > 60 && i % 60 == 0)) {
             double mb = rss_mb(getpid());
             start_mb = i == 60 ? mb : start_mb;
-            full_mb = i <= full ? mb : full_mb;
+            full_mb = i <= p->full ? mb : full_mb;
             peak_mb = mb > peak_mb ? mb : peak_mb;
         }
     }
-    print_store(w, full_mb, peak_mb, start_mb);
-    raise(SIGKILL);
+    print_store(&w, full_mb, peak_mb, start_mb);
+    side_done(self);
+    for (size_t i = 0; i < p->tail; i++) {
+        int64_t next = gs_mono_ns() + p->o->step_ms * GS_NS_PER_MS;
+        all_targets(&w, p->rounds + i);
+        int64_t left = next - gs_mono_ns();
+        if (left > 0)
+            bench_sleep(left);
+    }
+    side_done(self); // and is killed
 }
 
-// --- the restart ---
+// --- Prometheus beside it ---
 
-static void restart(const struct options *o, const char *path)
+struct memory {
+    double rss, anon, file, peak; // MB
+};
+
+static struct memory memory_of(pid_t pid)
+{
+    return (struct memory){(double)bench_status_kib(pid, "VmRSS") * 1024 / 1e6,
+                           (double)bench_status_kib(pid, "RssAnon") * 1024 / 1e6,
+                           (double)bench_status_kib(pid, "RssFile") * 1024 / 1e6,
+                           (double)bench_status_kib(pid, "VmHWM") * 1024 / 1e6};
+}
+
+static void print_memory(const char *who, struct memory m, uint64_t samples)
+{
+    printf("  %-24s %8.1f %10.1f %8.1f %8.1f %14.2f\n", who, m.rss, m.anon, m.file, m.peak,
+           m.rss * 1e6 / (double)samples);
+    fflush(stdout);
+}
+
+static void add_reading(struct memory *sum, struct memory m)
+{
+    sum->rss += m.rss / REST_S;
+    sum->anon += m.anon / REST_S;
+    sum->file += m.file / REST_S;
+    sum->peak = m.peak;
+}
+
+// The mean of the last REST_S seconds while both take samples as they come.
+static void read_memory(const struct options *o, pid_t theirs, pid_t ours, struct memory ret[2])
+{
+    bench_sleep((o->settle - REST_S) * GS_NS_PER_SEC);
+    for (int i = 0; i < REST_S; i++) {
+        add_reading(&ret[0], memory_of(theirs));
+        add_reading(&ret[1], memory_of(ours));
+        bench_sleep(GS_NS_PER_SEC);
+    }
+}
+
+static void print_ratio(const char *what, double theirs, double ours)
+{
+    char figure[64];
+    snprintf(figure, sizeof(figure), "%.1f", theirs / ours);
+    print_row(what, figure, "4", theirs / ours >= PEER);
+}
+
+static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
 {
     GS_AUTO_FREE char *config = gs_format("%s/prometheus.yml", bench_dir());
-    GS_AUTO_FREE char *storage = gs_format("--storage.path=%s", path);
+    GS_AUTO_FREE char *storage = gs_format("--storage.path=%s", p->path);
     GS_AUTO_FREE char *file = gs_format("--config.file=%s", config);
+    GS_AUTO_FREE char *address = gs_format("--web.listen-address=127.0.0.1:%u", port);
+    // What was written until the process was killed; the clock has gone on since it was begun.
+    int64_t end_ms = p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms;
+    int64_t late_ms = gs_unix_ms() - end_ms;
     GS_AUTO_FREE char *keep =
-        gs_format("--storage.tsdb.retention.time=%lldm", (long long)o->retention_minutes);
+        gs_format("--storage.tsdb.retention.time=%llds",
+                  (long long)(p->o->retention_minutes * 60 + (late_ms > 0 ? late_ms / 1000 : 0)));
     FILE *f = fopen(config, "w");
     if (!f || fputs("global: {}\n", f) < 0 || fclose(f) != 0)
         bench_fail("%s cannot be written", config);
-    const char *const argv[] = {
-        o->gpuscale, "engine", file, storage, keep, "--web.listen-address=127.0.0.1:0", NULL};
+    const char *const argv[] = {p->o->gpuscale, "engine", file, storage, keep, address, NULL};
     int64_t begun = gs_mono_ns();
     pid_t engine = bench_start("engine.log", argv);
-    free(bench_wait_for_text(engine, "is ready"));
+    free(bench_wait_for_text_long(engine, "is ready", READY_S));
+    *ret_s = (double)(gs_mono_ns() - begun) / 1e9;
+    return engine;
+}
+
+// A metric of a part of the targets, all that is kept of it but the first minute.
+static void compare(const struct plan *p, uint16_t theirs, uint16_t ours)
+{
+    GS_AUTO_FREE char *query =
+        gs_format("sum(sum_over_time(DCGM_FI_DEV_POWER_USAGE%%7Bnamespace%%3D%%22team-0%%22%%7D%%5B"
+                  "%lldm%%5D))",
+                  (long long)p->o->retention_minutes - 1);
+    // Between two samples, of which the target's are at most 3 ms late.
+    double at =
+        (double)(p->begin_ms + (int64_t)(p->rounds + p->tail - 1) * p->o->step_ms + 50) / 1e3;
+    double a = peer_ask(theirs, query, at), b = peer_ask(ours, query, at);
+    if (fabs(a - b) > 1e-9 * fabs(a))
+        bench_fail("the stores differ: %.17g and %.17g for %s", a, b, query);
+    printf("  %-56s %.17g and %.17g\n", "the sum of a metric's samples, of both", a, b);
+}
+
+static void restart_both(const struct plan *p, struct peer *peer, uint64_t samples)
+{
+    uint16_t port = bench_free_port();
+    double seconds;
+    pid_t engine = start_engine(p, port, &seconds);
+    if (p->o->peer) {
+        compare(p, peer->port, port);
+        peer_kill(peer);
+        peer_start(peer);
+    }
+    bench_sleep(REST_S * GS_NS_PER_SEC);
     char figure[160];
-    snprintf(figure, sizeof(figure), "%.1f s, %.0f MB resident",
-             (double)(gs_mono_ns() - begun) / 1e9, rss_mb(engine));
+    snprintf(figure, sizeof(figure), "%.1f s, %.0f MB resident %d s later", seconds, rss_mb(engine),
+             REST_S);
     print_row("restart after kill -9, until it is ready", figure, NULL, true);
+    if (p->o->peer) {
+        snprintf(figure, sizeof(figure), "%.1f s, %.1f times", peer->start_s,
+                 peer->start_s / seconds);
+        print_row("Prometheus' restart after kill -9", figure, NULL, true);
+        printf("  %-24s resident       anon     file     most bytes a sample\n", "restarted, MB");
+        struct memory theirs = memory_of(peer->pid), ours = memory_of(engine);
+        print_memory("Prometheus", theirs, samples);
+        print_memory("gpuscale engine", ours, samples);
+        print_ratio("ratio of what is resident after a restart", theirs.rss, ours.rss);
+    }
     bench_stop(engine);
+}
+
+static void beside_peer(const struct plan *p, struct peer *peer, const struct side *ours,
+                        uint64_t *ret_samples)
+{
+    const struct options *o = p->o;
+    struct peer_feed feed = {
+        .first = p->rounds > p->full ? p->rounds - p->full : 0, .end = p->rounds, .tail = p->tail};
+    struct memory memory[2] = {0};
+    feed.history = history_new(o->series, o->step_ms, p->begin_ms);
+    peer->program = o->peer;
+    peer_start(peer);
+    feed.port = peer->port;
+    int64_t begun = gs_mono_ns();
+    struct side theirs = side_start(peer_feed, &feed);
+    side_wait(ours);
+    side_wait(&theirs);
+    *ret_samples = peer_feed_samples(&feed);
+    printf("  %-56s %.0f s\n", "sent to Prometheus and taken",
+           (double)(gs_mono_ns() - begun) / 1e9);
+    print_memory("Prometheus, just filled", memory_of(peer->pid), *ret_samples);
+    side_go(ours);
+    side_go(&theirs);
+    read_memory(o, peer->pid, ours->pid, memory);
+    side_wait(ours);
+    side_wait(&theirs);
+    peer_check(peer, *ret_samples, feed.history->n * HISTORY_SERIES);
+    printf("  then %lld s at their pace, a mean of the last %d s; both hold %.1f M samples\n",
+           (long long)o->settle, REST_S, (double)*ret_samples / 1e6);
+    printf("  %-24s resident       anon     file     most bytes a sample\n", "MB");
+    print_memory("Prometheus", memory[0], *ret_samples);
+    print_memory("gpuscale's store", memory[1], *ret_samples);
+    print_ratio("ratio of what is resident", memory[0].rss, memory[1].rss);
+    side_go(&theirs);
+    waitpid(theirs.pid, NULL, 0);
+    history_free(feed.history);
 }
 
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct options *o = opts;
     (void)argc, (void)argv, (void)ret_exit;
+    if (o->peer && o->settle < REST_S)
+        bench_fail("--settle: at least %d", REST_S);
     bench_begin();
     printf(
         "Store: %lld series each %lld ms, %lld minutes, %lld kept (DCGM-like values; CPU time)\n",
@@ -297,15 +346,26 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         (long long)o->retention_minutes);
     fflush(stdout);
     GS_AUTO_FREE char *path = gs_format("%s/store", bench_dir());
-    pid_t child = fork();
-    if (child == 0)
-        fill(o, path, gs_unix_ms());
-    int status;
-    waitpid(child, &status, 0);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-        bench_fail("the store has not been filled");
+    struct plan plan = {.o = o,
+                        .path = path,
+                        .rounds = (size_t)(o->minutes * 60000 / o->step_ms),
+                        .full = (size_t)(o->retention_minutes * 60000 / o->step_ms),
+                        .tail = o->peer ? (size_t)(o->settle * 1000 / o->step_ms) : 0};
+    plan.begin_ms = gs_unix_ms() - (int64_t)plan.rounds * o->step_ms;
+    struct peer peer = {0};
+    uint64_t samples = 0;
+    struct side side = side_start(fill, &plan);
+    if (o->peer) {
+        beside_peer(&plan, &peer, &side, &samples);
+    } else {
+        side_wait(&side);
+        side_go(&side);
+        side_wait(&side);
+    }
+    kill(side.pid, SIGKILL);
+    waitpid(side.pid, NULL, 0);
     if (o->log && o->gpuscale)
-        restart(o, path);
+        restart_both(&plan, &peer, samples);
     return NULL;
 }
 
@@ -321,7 +381,7 @@ static const struct gs_opt rows[] = {
      .arg = "N",
      .def = "100000",
      .type = GS_OPT_INT,
-     .min = SERIES,
+     .min = HISTORY_SERIES,
      .max = 2000000,
      AT(series),
      .help = "Series."},
@@ -350,6 +410,19 @@ static const struct gs_opt rows[] = {
      AT(step_ms),
      .help = "Time between samples."},
     {.name = "log", .type = GS_OPT_BOOL, AT(log), .help = "With a log and snapshots on disk."},
+    {.name = "peer",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(peer),
+     .help = "A Prometheus that is given the same samples by remote write, as an absolute path."},
+    {.name = "settle",
+     .arg = "SECONDS",
+     .def = "150",
+     .type = GS_OPT_INT,
+     .min = 0,
+     .max = 3600,
+     AT(settle),
+     .help = "How long both then take samples as they come, before memory is compared."},
     {0},
 };
 

@@ -25,6 +25,14 @@ static bool open_socket(struct wire *w, uint16_t port)
     return true;
 }
 
+bool wire_try_connect(struct wire *w, uint16_t port)
+{
+    bool ok = open_socket(w, port);
+    if (!ok)
+        wire_close(w);
+    return ok;
+}
+
 void wire_connect(struct wire *w, uint16_t port)
 {
     if (!open_socket(w, port))
@@ -59,11 +67,10 @@ void wire_close(struct wire *w)
 
 static bool send_all(struct wire *w, const char *data, size_t len)
 {
-    if (!w->tls)
-        return send(w->fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
     for (size_t sent = 0; sent < len;) {
-        ssize_t n = gnutls_record_send(w->tls, data + sent, len - sent);
-        if (n < 0 && gnutls_error_is_fatal((int)n))
+        ssize_t n = w->tls ? gnutls_record_send(w->tls, data + sent, len - sent)
+                           : send(w->fd, data + sent, len - sent, MSG_NOSIGNAL);
+        if (n < 0 && (!w->tls || gnutls_error_is_fatal((int)n)))
             return false;
         sent += n > 0 ? (size_t)n : 0;
     }
@@ -133,6 +140,22 @@ static bool receive_body(struct wire *w, size_t header)
     return true;
 }
 
+static int receive_reply(struct wire *w, struct gs_slice *ret_body)
+{
+    const char *end = NULL;
+    do {
+        if (!receive_more(w))
+            return 0;
+        end = memmem(w->reply.data, w->reply.len, "\r\n\r\n", 4);
+    } while (!end);
+    size_t header = (size_t)(end - w->reply.data) + 4;
+    int status = (int)strtol(w->reply.data + strlen("HTTP/1.1 "), NULL, 10);
+    if (status != 204 && !receive_body(w, header))
+        return 0;
+    *ret_body = gs_slice_make(w->reply.data + header, w->reply.len - header);
+    return status;
+}
+
 int wire_try_get(struct wire *w, const char *path, struct gs_slice *ret_body)
 {
     char request[4096];
@@ -141,17 +164,21 @@ int wire_try_get(struct wire *w, const char *path, struct gs_slice *ret_body)
     gs_buf_clear(&w->reply);
     if (n >= (int)sizeof(request) || !send_all(w, request, (size_t)n))
         return 0;
-    const char *end = NULL;
-    do {
-        if (!receive_more(w))
-            return 0;
-        end = memmem(w->reply.data, w->reply.len, "\r\n\r\n", 4);
-    } while (!end);
-    size_t header = (size_t)(end - w->reply.data) + 4;
-    if (!receive_body(w, header))
+    return receive_reply(w, ret_body);
+}
+
+int wire_try_post(struct wire *w, const char *path, struct gs_slice content,
+                  struct gs_slice *ret_body)
+{
+    char request[4096];
+    int n = snprintf(request, sizeof(request),
+                     "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %zu\r\n%s\r\n", path,
+                     content.len, w->headers ? w->headers : "");
+    gs_buf_clear(&w->reply);
+    if (n >= (int)sizeof(request) || !send_all(w, request, (size_t)n) ||
+        !send_all(w, content.data, content.len))
         return 0;
-    *ret_body = gs_slice_make(w->reply.data + header, w->reply.len - header);
-    return (int)strtol(w->reply.data + strlen("HTTP/1.1 "), NULL, 10);
+    return receive_reply(w, ret_body);
 }
 
 bool wire_get(struct wire *w, const char *path, struct gs_slice *ret_body)

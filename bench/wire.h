@@ -15,6 +15,7 @@ struct wire {
 };
 
 void wire_connect(struct wire *w, uint16_t port); // fails the program
+bool wire_try_connect(struct wire *w, uint16_t port);
 // False: no connection, or the handshake failed. The peer's certificate is not verified.
 bool wire_try_tls(struct wire *w, uint16_t port, gnutls_certificate_credentials_t credentials);
 void wire_close(struct wire *w);
@@ -23,3 +24,5 @@ void wire_close(struct wire *w);
 bool wire_get(struct wire *w, const char *path, struct gs_slice *ret_body);
 // The status; 0: the connection broke.
 int wire_try_get(struct wire *w, const char *path, struct gs_slice *ret_body);
+int wire_try_post(struct wire *w, const char *path, struct gs_slice content,
+                  struct gs_slice *ret_body);

@@ -13,8 +13,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define DEFAULT_LOG_BYTES ((uint64_t)256 << 20)
-#define DEFAULT_EVERY_MS  INT64_C(600000)
+#define DEFAULT_LOG_BYTES ((uint64_t)128 << 20)
+#define DEFAULT_EVERY_MS  INT64_C(300000)
 #define SERIES_A_STEP     ((size_t)30000) // some 20 ms
 #define BUFFER_BYTES      ((size_t)1 << 20)
 
@@ -24,8 +24,10 @@ struct snapshots {
     uint64_t log_bytes;
     struct wal_files files;
     // of the one under way
-    bool running, failed;
-    bool all; // the last one failed: blocks that it took as written are not
+    enum { RESTING, WRITING, MAPPING } state;
+    bool failed;
+    bool all;          // the last one failed: open blocks that it took as written are not
+    int64_t oldest_ms; // what is older is dropped on the way
     int fd;
     struct gs_buf buffer;
     uint64_t round;    // groups that were settled in it have this number
@@ -78,16 +80,19 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
                        struct wal_recovery *stats)
 {
     for (size_t i = 0; i < s->files.n; i++) {
-        struct gs_slice bytes;
-        if (!wal_files_map(&s->files, i, &bytes)) {
+        if (!wal_files_keep(&s->files, i)) {
             stats->corrupt++;
             continue;
         }
-        s->files.items[i].newest_ms = snapshot_load(db, bytes, now_ms - s->retention_ms, stats);
-        stats->bytes += bytes.len;
-        wal_files_unmap(bytes);
+        struct wal_file *file = &s->files.items[i];
+        file->newest_ms = snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
+        stats->bytes += file->kept.len;
     }
-    s->all = true; // flags of loaded blocks say nothing of a file that may go
+    for (size_t i = 0; i < db->n_series; i++)
+        stream_resume(&db->series[i].samples, &db->bytes_samples);
+    wal_files_rest(&s->files);
+    // The program may have been killed before it could wait for the disk.
+    wal_files_sync_last(&s->files);
     s->began_ms = now_ms;
 }
 
@@ -134,21 +139,25 @@ static void put_times(struct snapshots *s, const struct times *t)
     }
 }
 
-static void put_block(struct snapshots *s, struct block *b)
+// Returns where in the file its bytes are.
+static uint32_t put_block(struct snapshots *s, const struct sealed *b)
 {
     put_times(s, b->times);
     wal_put_varint(&s->buffer, b->first);
     wal_put_varint(&s->buffer, b->n);
     wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
-    b->dirty = false;
+    uint64_t at = s->files.items[s->files.n - 1].bytes + s->buffer.len - b->len;
+    return at < SEALED_KEPT ? (uint32_t)at : SEALED_KEPT;
 }
 
-static void put_series(struct snapshots *s, struct tsdb *db, const struct series *series)
+static void put_series(struct snapshots *s, struct tsdb *db, struct series *series)
 {
-    size_t n = stream_blocks(&series->samples), from = n;
-    while (from && (s->all || stream_block(&series->samples, from - 1)->dirty))
+    struct stream *samples = &series->samples;
+    bool open = samples->open && (samples->open->dirty || s->all);
+    size_t from = samples->n_sealed, until = samples->n_sealed + open;
+    while (from && !stream_is_saved(&samples->sealed[from - 1]))
         from--;
-    if (from == n)
+    if (from == until)
         return;
     size_t start = wal_record_begin(&s->buffer, WAL_HISTORY);
     wal_put_varint(&s->buffer, series->n_pairs);
@@ -156,19 +165,25 @@ static void put_series(struct snapshots *s, struct tsdb *db, const struct series
         put_text(s, db, series->pairs[i].name);
         put_text(s, db, series->pairs[i].value);
     }
-    wal_put_varint(&s->buffer, n - from);
-    for (size_t i = from; i < n; i++)
-        put_block(s, stream_block(&series->samples, i));
+    wal_put_varint(&s->buffer, until - from);
+    for (size_t i = from; i < until; i++) {
+        struct sealed b = stream_block(samples, i);
+        uint32_t place = put_block(s, &b);
+        if (i < samples->n_sealed)
+            samples->sealed[i].place = place;
+        else
+            samples->open->dirty = false;
+    }
     wal_record_end(&s->buffer, start);
-    wal_files_newest(&s->files, stream_last_ms(&series->samples));
+    wal_files_newest(&s->files, stream_last_ms(samples));
     if (s->buffer.len >= BUFFER_BYTES)
         write_buffer(s);
 }
 
 static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
 {
-    wal_files_drop_older(&s->files, now_ms - s->retention_ms);
-    s->running = true;
+    s->state = WRITING;
+    s->oldest_ms = now_ms - s->retention_ms;
     s->round = ++db->settle_round;
     s->at = 0;
     s->next_id = 0;
@@ -180,17 +195,28 @@ static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t n
     gs_buf_add(&s->buffer, WAL_BLOCKS_MAGIC, 8);
 }
 
+// All series have been gone over: none has a sample before oldest_ms.
+static void rest(struct snapshots *s)
+{
+    wal_files_drop_older(&s->files, s->oldest_ms);
+    wal_files_rest(&s->files);
+    s->state = RESTING;
+}
+
 static void settled(struct snapshots *s, struct wal *w, bool ok)
 {
-    s->running = false;
     s->all = !ok;
-    if (ok) {
-        wal_drop_before(w, s->log_from);
+    s->at = 0;
+    if (!ok) {
+        gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
+                s->dir);
+        wal_files_drop_last(&s->files);
+        rest(s);
         return;
     }
-    gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
-            s->dir);
-    wal_files_drop_last(&s->files);
+    wal_drop_before(w, s->log_from);
+    (void)wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks
+    s->state = MAPPING;
 }
 
 static void end(struct snapshots *s, struct wal *w)
@@ -224,25 +250,45 @@ static size_t settle_groups(struct snapshots *s, struct tsdb *db)
     return n;
 }
 
+// Steps over all series; one that cannot write any more still drops what is old.
+static void write_some(struct snapshots *s, struct tsdb *db, struct wal *w)
+{
+    gs_hmap_clear(s->texts);
+    gs_hmap_clear(s->times);
+    size_t n = s->failed ? 0 : settle_groups(s, db);
+    for (; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++) {
+        struct series *series = &db->series[s->at];
+        if (!series->pairs)
+            continue;
+        series_expire(db, series, s->oldest_ms);
+        if (!s->failed)
+            put_series(s, db, series);
+    }
+    if (n < SERIES_A_STEP)
+        end(s, w);
+}
+
+static void map_some(struct snapshots *s, struct tsdb *db)
+{
+    struct gs_slice file = s->files.items[s->files.n - 1].kept;
+    for (size_t n = 0; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++)
+        stream_map(&db->series[s->at].samples, file, &db->bytes_samples);
+    if (s->at >= db->n_series)
+        rest(s);
+}
+
 void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
 {
-    if (!s->running) {
+    if (s->state == RESTING) {
         if (now_ms - s->began_ms < s->every_ms && now_ms >= s->began_ms &&
             wal_written(w) - s->began_bytes < s->log_bytes)
             return;
         begin(s, db, w, now_ms);
     }
-    if (s->sync) {
-        if (file_sync_done(s->sync))
-            settled(s, w, file_sync_end(GS_TAKE(s->sync)));
-        return;
-    }
-    gs_hmap_clear(s->texts);
-    gs_hmap_clear(s->times);
-    size_t n = settle_groups(s, db);
-    for (; n < SERIES_A_STEP && s->at < db->n_series && !s->failed; n++, s->at++)
-        if (db->series[s->at].pairs)
-            put_series(s, db, &db->series[s->at]);
-    if (n < SERIES_A_STEP || s->failed)
-        end(s, w);
+    if (s->state == MAPPING)
+        map_some(s, db);
+    else if (!s->sync)
+        write_some(s, db, w);
+    else if (file_sync_done(s->sync))
+        settled(s, w, file_sync_end(GS_TAKE(s->sync)));
 }

@@ -11,7 +11,10 @@
 //
 // A snapshot begins with a cut of the log and goes on for some seconds, a part at each step, while
 // samples come in: what came before the cut is in blocks when it ends. Then the file is written to
-// the disk itself (fsync, on a thread), and when it is there the log before the cut is deleted.
+// the disk itself (fsync, on a thread), and when it is there the log before the cut is deleted, and
+// the store reads the blocks from the file, which is mapped, instead of from the heap. A file is
+// unmapped and deleted when a snapshot has gone over all series and dropped what is older than the
+// retention, and all that the file has is.
 #pragma once
 
 #include "tsdb/wal.h"
@@ -21,8 +24,8 @@ struct snapshots;
 struct snapshot_config {
     const char *dir; // there, and nobody else's
     int64_t retention_ms;
-    uint64_t log_bytes; // a snapshot each time the log has grown by so much; 0: 256 MiB
-    int64_t every_ms;   // … or after this long; 0: 10 min
+    uint64_t log_bytes; // a snapshot each time the log has grown by so much; 0: 128 MiB
+    int64_t every_ms;   // … or after this long; 0: 5 min
 };
 
 struct snapshots *snapshots_open(const struct snapshot_config *cfg);
@@ -35,6 +38,7 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
 void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms);
 uint64_t snapshots_bytes(const struct snapshots *s);
 
-// One file's bytes into db. Returns the time of its newest sample, INT64_MIN without any.
+// One file's bytes, which must stay as long as db, into db: blocks alone, stream_resume() follows.
+// Returns the time of its newest sample, INT64_MIN without any.
 int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
                       struct wal_recovery *stats);

@@ -89,14 +89,14 @@ static bool load_block(struct loader *l, struct wal_cursor *c, struct series *s)
     if (t->at[first + n - 1] < l->oldest_ms)
         return true;
     ptrdiff_t samples = 0;
-    bool fresh = stream_empty(&s->samples);
+    bool fresh = !s->samples.n_sealed;
     if (!stream_load(&s->samples, t, first, n, data, &samples, &l->db->bytes_samples))
         return false;
     l->db->samples_held += (uint64_t)samples;
     l->db->generation += fresh;
     l->stats->samples += (uint64_t)samples;
-    if (stream_last_ms(&s->samples) > l->newest_ms)
-        l->newest_ms = stream_last_ms(&s->samples);
+    if (t->at[first + n - 1] > l->newest_ms)
+        l->newest_ms = t->at[first + n - 1];
     return true;
 }
 

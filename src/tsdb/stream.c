@@ -91,24 +91,41 @@ static void put_sample(struct run *r, double v)
     r->b->samples++;
 }
 
-static struct block *resize(struct block *b, size_t cap, ptrdiff_t *bytes);
-
-static void seal(struct stream *s, ptrdiff_t *bytes)
+// A few places at a time: a block comes each two minutes or less often, and there are many streams.
+void stream_seal(struct stream *s, const struct sealed *b, ptrdiff_t *bytes)
 {
     if (s->n_sealed == s->cap) {
-        uint32_t cap = s->cap ? s->cap + s->cap / 2 + 1 : 2;
-        s->sealed = gs_realloc_array(s->sealed, cap, sizeof(*s->sealed));
-        *bytes += (ptrdiff_t)((cap - s->cap) * sizeof(*s->sealed));
-        s->cap = cap;
+        s->cap += 4;
+        s->sealed = gs_realloc_array(s->sealed, s->cap, sizeof(*s->sealed));
+        *bytes += (ptrdiff_t)(4 * sizeof(*s->sealed));
     }
-    s->sealed[s->n_sealed++] = resize(s->open, s->open->len, bytes);
-    s->open = NULL;
+    s->sealed[s->n_sealed++] = *b;
+}
+
+static struct sealed view(const struct block *b)
+{
+    return (struct sealed){.times = b->times,
+                           .data = b->data,
+                           .len = b->len & 0x7ff,
+                           .first = b->first & 0x7f,
+                           .n = b->n & 0x7f,
+                           .samples = b->samples};
+}
+
+static void seal_open(struct stream *s, ptrdiff_t *bytes)
+{
+    struct block *b = GS_TAKE(s->open);
+    struct sealed sealed = view(b);
+    sealed.data = memcpy(gs_realloc_array(NULL, 1, b->len), b->data, b->len);
+    stream_seal(s, &sealed, bytes);
+    *bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
+    free(b);
 }
 
 static void open_block(struct stream *s, struct times *times, size_t at, ptrdiff_t *bytes)
 {
     if (s->open)
-        seal(s, bytes);
+        seal_open(s, bytes);
     struct block *b = gs_alloc(sizeof(*b));
     b->times = times_ref(times);
     b->first = (uint8_t)at;
@@ -116,7 +133,7 @@ static void open_block(struct stream *s, struct times *times, size_t at, ptrdiff
     *bytes += (ptrdiff_t)sizeof(*b);
 }
 
-// An open block grows by a few runs at a time, a sealed one has just its bytes.
+// By a few runs at a time.
 static struct block *resize(struct block *b, size_t cap, ptrdiff_t *bytes)
 {
     *bytes += (ptrdiff_t)cap - b->cap;
@@ -208,30 +225,21 @@ size_t stream_blocks(const struct stream *s)
     return s->n_sealed + (s->open != NULL);
 }
 
-struct block *stream_block(const struct stream *s, size_t i)
+struct sealed stream_block(const struct stream *s, size_t i)
 {
-    return i < s->n_sealed ? s->sealed[i] : s->open;
-}
-
-// A packed column is one block's own.
-static int64_t block_first_ms(const struct block *b)
-{
-    return b->times->packed ? b->times->first_ms : b->times->at[b->first];
-}
-
-static int64_t block_last_ms(const struct block *b)
-{
-    return b->times->packed ? b->times->last_ms : b->times->at[b->first + b->n - 1];
+    return i < s->n_sealed ? s->sealed[i] : view(s->open);
 }
 
 int64_t stream_first_ms(const struct stream *s)
 {
-    return block_first_ms(stream_block(s, 0));
+    struct sealed b = stream_block(s, 0);
+    return block_first_ms(&b);
 }
 
 int64_t stream_last_ms(const struct stream *s)
 {
-    return block_last_ms(s->open);
+    struct sealed b = view(s->open);
+    return block_last_ms(&b);
 }
 
 // The first block that ends at or after t_ms.
@@ -240,7 +248,8 @@ static size_t find_block(const struct stream *s, int64_t t_ms)
     size_t low = 0, high = stream_blocks(s);
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (block_last_ms(stream_block(s, mid)) < t_ms)
+        struct sealed b = stream_block(s, mid);
+        if (block_last_ms(&b) < t_ms)
             low = mid + 1;
         else
             high = mid;
@@ -289,7 +298,7 @@ static size_t drop_absents(int64_t *t, double *v, size_t n)
     return kept;
 }
 
-static void read_block(const struct block *b, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
+static void read_block(const struct sealed *b, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
 {
     int64_t scratch[TIMES_MAX];
     const int64_t *t = times_read(b->times, scratch) + b->first;
@@ -307,9 +316,12 @@ static void read_block(const struct block *b, int64_t mint, int64_t maxt, struct
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
 {
     size_t blocks = stream_blocks(s);
-    for (size_t i = find_block(s, mint); i < blocks && block_first_ms(stream_block(s, i)) <= maxt;
-         i++)
-        read_block(stream_block(s, i), mint, maxt, ret);
+    for (size_t i = find_block(s, mint); i < blocks; i++) {
+        struct sealed b = stream_block(s, i);
+        if (block_first_ms(&b) > maxt)
+            break;
+        read_block(&b, mint, maxt, ret);
+    }
 }
 
 bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
@@ -321,14 +333,14 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
         return true;
     }
     size_t at = find_block(s, t_ms);
-    if (block_first_ms(stream_block(s, at)) > t_ms)
-        at--; // in the gap between two blocks
-    const struct block *b = stream_block(s, at);
+    struct sealed b = stream_block(s, at);
+    if (block_first_ms(&b) > t_ms)
+        b = stream_block(s, at - 1); // in the gap between two blocks
     int64_t scratch[TIMES_MAX];
     double values[TIMES_MAX];
-    const int64_t *t = times_read(b->times, scratch) + b->first;
-    size_t n = find_pass(t, b->n, t_ms + 1); // t_ms is before the last one
-    block_read(b->data, 0, n, values, NULL);
+    const int64_t *t = times_read(b.times, scratch) + b.first;
+    size_t n = find_pass(t, b.n, t_ms + 1); // t_ms is before the last one, or in the gap
+    block_read(b.data, 0, n, values, NULL);
     while (n > 1 && stream_is_absent(values[n - 1])) // the first one has a value
         n--;
     *ret = (struct tsdb_point){t[n - 1], values[n - 1]};
@@ -337,8 +349,18 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
 
 // --- upkeep ---
 
-static void block_free(struct block *b, ptrdiff_t *bytes)
+void sealed_free(struct sealed *b, ptrdiff_t *bytes)
 {
+    *bytes -= (ptrdiff_t)times_unref(b->times);
+    if (b->place == SEALED_MAPPED)
+        return;
+    *bytes -= b->len;
+    free((void *)b->data);
+}
+
+static void free_open(struct stream *s, ptrdiff_t *bytes)
+{
+    struct block *b = GS_TAKE(s->open);
     *bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + times_unref(b->times));
     free(b);
 }
@@ -346,14 +368,14 @@ static void block_free(struct block *b, ptrdiff_t *bytes)
 void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes)
 {
     uint32_t gone = 0;
-    while (gone < s->n_sealed && block_last_ms(s->sealed[gone]) < oldest_ms) {
-        *ret_samples += s->sealed[gone]->samples;
-        block_free(s->sealed[gone++], bytes);
+    while (gone < s->n_sealed && block_last_ms(&s->sealed[gone]) < oldest_ms) {
+        *ret_samples += s->sealed[gone].samples;
+        sealed_free(&s->sealed[gone++], bytes);
     }
     s->n_sealed -= gone;
     if (gone && s->n_sealed)
         memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
-    if (!s->n_sealed && s->open && block_last_ms(s->open) < oldest_ms) {
+    if (!s->n_sealed && s->open && stream_last_ms(s) < oldest_ms) {
         *ret_samples += s->open->samples;
         stream_clear(s, bytes);
     }
@@ -362,67 +384,10 @@ void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptr
 void stream_clear(struct stream *s, ptrdiff_t *bytes)
 {
     for (size_t i = 0; i < s->n_sealed; i++)
-        block_free(s->sealed[i], bytes);
+        sealed_free(&s->sealed[i], bytes);
     if (s->open)
-        block_free(s->open, bytes);
+        free_open(s, bytes);
     *bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
     free(s->sealed);
     *s = (struct stream){0};
-}
-
-// --- loading ---
-
-// Decodes all of it: what a reader will meet, and what an appender has to know.
-static bool check(struct block *b)
-{
-    // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
-    uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
-    memcpy(padded, b->data, b->len);
-    double values[TIMES_MAX];
-    struct block_place end;
-    block_read(padded, 0, b->n, values, &end);
-    if (!b->n || end.at != padded + b->len || end.pending || stream_is_absent(values[0]) ||
-        stream_is_absent(values[b->n - 1]))
-        return false;
-    for (size_t i = 0; i < b->n; i++)
-        b->samples = (b->samples + !stream_is_absent(values[i])) & 0x7f;
-    b->last_value = values[b->n - 1];
-    b->last_number = end.number;
-    b->last_places = end.places & 0xf;
-    return true;
-}
-
-// Takes away the blocks that the one from first_ms on, and those behind it, replace. False: it
-// would overlap another.
-static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples, ptrdiff_t *bytes)
-{
-    while (s->open && block_first_ms(s->open) >= first_ms) {
-        *samples -= s->open->samples;
-        block_free(s->open, bytes);
-        s->open = s->n_sealed ? s->sealed[--s->n_sealed] : NULL;
-    }
-    return !s->open || block_last_ms(s->open) < first_ms;
-}
-
-bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes)
-{
-    if (data.len > TIMES_MAX * DECIMAL_MAX_BYTES)
-        return false;
-    struct block *b = gs_alloc(sizeof(*b) + data.len);
-    b->times = times_ref(times);
-    b->first = (uint8_t)first;
-    b->n = (uint8_t)n;
-    b->len = b->cap = (uint16_t)data.len;
-    memcpy(b->data, data.data, data.len);
-    *bytes += (ptrdiff_t)(sizeof(*b) + data.len);
-    if (!check(b) || !make_place(s, block_first_ms(b), samples, bytes)) {
-        block_free(b, bytes);
-        return false;
-    }
-    if (s->open)
-        seal(s, bytes);
-    s->open = b;
-    *samples += b->samples;
-    return true;
 }

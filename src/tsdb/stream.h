@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of one series, compressed as they are appended. Private to the room.
 //
-//   block    values of passes in a row of one column of times. The first of them has a value. A
-//   value
-//            that is a decimal number (decimal.h) is its change from the number before, as a
+//   block    values of passes in a row of one column of times. The first of them has a value.
+//            One that is a decimal number (decimal.h) is its change from the number before, as a
 //            zigzag:
 //              0xxxxxxx        below 112; 112 to 126: 1 to 15 times the last value again
 //              10xxxxxx        14 bits, the low six in it, a byte follows
@@ -18,7 +17,9 @@
 //            A block begins with no places, and 0 before the first number.
 //
 // A constant gauge takes a fraction of a byte a sample, a percentage one, a counter two to three,
-// and the times are shared.
+// and the times are shared. Blocks that no value goes into any more, nearly all of the history, are
+// read from the files of snapshots once they are there: the heap then has the 24 bytes of a struct
+// sealed of each.
 #pragma once
 
 #include "tsdb/decimal.h"
@@ -27,7 +28,7 @@
 
 #define STREAM_RUN 8 // passes that are appended at once, at most
 
-struct block {
+struct block { // that takes more values
     struct times *times;
     double last_value;
     int64_t last_number;
@@ -39,9 +40,20 @@ struct block {
     uint8_t data[];
 };
 
+struct sealed { // a block that is complete
+    struct times *times;
+    const uint8_t *data; // the heap's, of SEALED_MAPPED a file's
+    uint32_t place;      // SEALED_…; others: where the data are in the file being written
+    uint32_t len : 11, first : 7, n : 7, samples : 7;
+};
+
+#define SEALED_NEW    UINT32_C(0)      // no file has it
+#define SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and the heap too
+#define SEALED_MAPPED UINT32_MAX
+
 struct stream {
     struct block *open;    // NULL: no sample
-    struct block **sealed; // the oldest first
+    struct sealed *sealed; // the oldest first
     uint32_t n_sealed, cap;
 };
 
@@ -91,15 +103,39 @@ void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *byte
 void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes);
 // All of it; what it took goes off *bytes.
 void stream_clear(struct stream *s, ptrdiff_t *bytes);
-// A block that was written once; it replaces those that begin at its first sample or later. False:
-// it is not one, or overlaps another.
-bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes);
 size_t stream_blocks(const struct stream *s);
-struct block *stream_block(const struct stream *s, size_t i); // the oldest is 0
+struct sealed stream_block(const struct stream *s, size_t i); // the oldest is 0; also the open one
 // Appends samples with mint <= t <= maxt to ret.
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret);
 // The newest sample at or before t_ms; false: none.
 bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret);
 // For who appends samples elsewhere.
 void samples_push(struct tsdb_samples *s, int64_t t_ms, double value);
+
+static inline int64_t block_first_ms(const struct sealed *b)
+{
+    return b->times->packed ? b->times->first_ms : b->times->at[b->first]; // packed: its own
+}
+static inline int64_t block_last_ms(const struct sealed *b)
+{
+    return b->times->packed ? b->times->last_ms : b->times->at[b->first + b->n - 1u];
+}
+
+// --- blocks in files (stream_files.c) ---
+
+// A block that was written once; it replaces those that begin at its first sample or later. Its
+// data must stay where they are as long as the stream has it. False: it is not one, or overlaps
+// another. Until stream_resume() the stream takes blocks only, and is not read.
+bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
+                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes);
+// All blocks are there: the newest takes values again.
+void stream_resume(struct stream *s, ptrdiff_t *bytes);
+// Blocks with a place in the file, whose bytes these are, are read from there from now on. Empty:
+// the file cannot be mapped, they stay in the heap.
+void stream_map(struct stream *s, struct gs_slice file, ptrdiff_t *bytes);
+static inline bool stream_is_saved(const struct sealed *b)
+{
+    return b->place == SEALED_KEPT || b->place == SEALED_MAPPED;
+}
+void sealed_free(struct sealed *b, ptrdiff_t *bytes);
+void stream_seal(struct stream *s, const struct sealed *b, ptrdiff_t *bytes);

@@ -195,6 +195,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
     wal_status(db->wal, &status);
     ret->wal_on = true;
     ret->wal_failing = status.failing;
-    ret->wal_bytes = status.bytes + snapshots_bytes(db->snapshots);
+    ret->blocks_bytes = snapshots_bytes(db->snapshots);
+    ret->wal_bytes = status.bytes + ret->blocks_bytes;
     ret->wal_errors = status.errors;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-memory series store: append samples, select series by matchers, read windows. One thread owns
-// it. Samples of a series are in time order; out-of-order and duplicate rules are Prometheus'.
+// Series store: append samples, select series by matchers, read windows. One thread owns it. All is
+// in memory; with a storage_path samples that have been in a snapshot for a moment are read from
+// its file, mapped. Samples of a series are in time order; out-of-order and duplicate rules are
+// Prometheus'.
 //
 // Series that are appended together (one scrape target, one rule group) form a group that shares
 // one time column: see tsdb_group. Everything else goes through tsdb_append.
@@ -21,7 +23,7 @@ struct tsdb_config {
     size_t max_series;    // 0: 2,000,000
     size_t max_bytes;     // of samples, index and symbols; 0: none. Passing it evicts the oldest
     const char *storage_path; // NULL: memory only
-    uint64_t snapshot_bytes;  // a snapshot each time the log has grown by this; 0: 256 MiB
+    uint64_t snapshot_bytes;  // a snapshot each time the log has grown by this; 0: 128 MiB
 };
 
 // Memory only, cannot fail.
@@ -166,6 +168,7 @@ struct tsdb_stats {
     int64_t min_t_ms, max_t_ms; // of the samples held; INT64_MAX, INT64_MIN when empty
     bool wal_on, wal_failing;   // failing: the disk does not take writes, memory only for now
     uint64_t wal_bytes, wal_errors, wal_corrupt_records;
+    uint64_t blocks_bytes; // of wal_bytes: files of blocks, which samples are read from
 };
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret);
 size_t tsdb_series_count(const struct tsdb *db);

@@ -59,6 +59,8 @@ struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const
 
 void wal_files_finish(struct wal_files *f)
 {
+    for (size_t i = 0; i < f->n; i++)
+        wal_files_unmap(f->items[i].kept);
     free(f->dir);
     free(f->prefix);
     free(f->items);
@@ -89,6 +91,38 @@ void wal_files_unmap(struct gs_slice bytes)
 {
     if (bytes.len)
         munmap((void *)bytes.data, bytes.len);
+}
+
+bool wal_files_keep(struct wal_files *f, size_t i)
+{
+    return wal_files_map(f, i, &f->items[i].kept);
+}
+
+void wal_files_rest(const struct wal_files *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct gs_slice kept = f->items[i].kept;
+        if (!kept.len)
+            continue;
+        (void)madvise((void *)kept.data, kept.len, MADV_NORMAL);
+        (void)madvise((void *)kept.data, kept.len, MADV_DONTNEED);
+    }
+}
+
+static void sync_path(const char *path, int flags)
+{
+    GS_AUTO_CLOSE int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)fsync(fd);
+}
+
+void wal_files_sync_last(const struct wal_files *f)
+{
+    if (!f->n)
+        return;
+    GS_AUTO_FREE char *path = path_of(f, f->items[f->n - 1].number);
+    sync_path(path, 0);
+    sync_path(f->dir, O_DIRECTORY);
 }
 
 int wal_files_create(struct wal_files *f)
@@ -126,6 +160,7 @@ static void delete_file(struct wal_files *f, const struct wal_file *file)
 {
     GS_AUTO_FREE char *path = path_of(f, file->number);
     (void)unlink(path);
+    wal_files_unmap(file->kept);
     f->bytes -= file->bytes;
 }
 

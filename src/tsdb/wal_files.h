@@ -13,7 +13,8 @@
 struct wal_file {
     unsigned number;
     uint64_t bytes;
-    int64_t newest_ms; // of its samples; INT64_MIN: none
+    int64_t newest_ms;    // of its samples; INT64_MIN: none
+    struct gs_slice kept; // mapped as long as it is listed; empty: not
 };
 
 struct wal_files {
@@ -30,6 +31,12 @@ void wal_files_finish(struct wal_files *f);
 // All bytes of a file, until wal_files_unmap; empty ones too. False: it cannot be read.
 bool wal_files_map(struct wal_files *f, size_t i, struct gs_slice *ret);
 void wal_files_unmap(struct gs_slice bytes);
+// Maps a file for as long as it is listed. False: it cannot be read.
+bool wal_files_keep(struct wal_files *f, size_t i);
+// The bytes of kept files are not resident until somebody reads them again.
+void wal_files_rest(const struct wal_files *f);
+// All that the last one has is on the disk itself when this returns, as far as the disk does that.
+void wal_files_sync_last(const struct wal_files *f);
 // A new one behind the last; the descriptor, -1 when it cannot be made (it is listed anyhow).
 int wal_files_create(struct wal_files *f);
 // Appends to the last one. False: not all of it could be written.

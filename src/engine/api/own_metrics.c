@@ -128,6 +128,9 @@ static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
     gauge(out, "gpuscale_tsdb_wal_failing", "1 while the disk does not take writes.",
           s->wal_failing);
     gauge(out, "gpuscale_tsdb_wal_bytes", "Size of the log on disk.", (double)s->wal_bytes);
+    gauge(out, "gpuscale_tsdb_blocks_bytes",
+          "Size of the files that older samples are read from, also in gpuscale_tsdb_wal_bytes.",
+          (double)s->blocks_bytes);
     counter(out, "gpuscale_tsdb_wal_errors_total", "Writes to the log that failed.",
             (double)s->wal_errors);
     counter(out, "prometheus_tsdb_wal_corruptions_total", "Damaged log records that were skipped.",

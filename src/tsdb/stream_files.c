@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of a stream that are in files.
+#include "tsdb/stream.h"
+
+#include "base/mem.h"
+#include "tsdb/block_read.h"
+
+// Decodes all of a block that a file has: what a reader will meet. False: it is not one.
+static bool decode(const struct sealed *b, double values[TIMES_MAX], struct block_place *ret)
+{
+    // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
+    uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
+    memcpy(padded, b->data, b->len);
+    block_read(padded, 0, b->n, values, ret);
+    return ret->at == padded + b->len && !ret->pending && !stream_is_absent(values[0]) &&
+           !stream_is_absent(values[b->n - 1]);
+}
+
+// Takes away the blocks that the one from first_ms on, and those behind it, replace. False: it
+// would overlap another.
+static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples, ptrdiff_t *bytes)
+{
+    while (s->n_sealed && block_first_ms(&s->sealed[s->n_sealed - 1]) >= first_ms) {
+        struct sealed *last = &s->sealed[--s->n_sealed];
+        *samples -= last->samples;
+        sealed_free(last, bytes);
+    }
+    return !s->n_sealed || block_last_ms(&s->sealed[s->n_sealed - 1]) < first_ms;
+}
+
+bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
+                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes)
+{
+    double values[TIMES_MAX];
+    struct block_place end;
+    if (!n || n > TIMES_MAX || data.len > TIMES_MAX * DECIMAL_MAX_BYTES)
+        return false;
+    struct sealed b = {.times = times,
+                       .data = (const uint8_t *)data.data,
+                       .place = SEALED_MAPPED,
+                       .len = data.len & 0x7ff,
+                       .first = first & 0x7f,
+                       .n = n & 0x7f};
+    if (!decode(&b, values, &end) || !make_place(s, block_first_ms(&b), samples, bytes))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        b.samples = (b.samples + !stream_is_absent(values[i])) & 0x7f;
+    times_ref(times);
+    stream_seal(s, &b, bytes);
+    *samples += b.samples;
+    return true;
+}
+
+void stream_resume(struct stream *s, ptrdiff_t *bytes)
+{
+    double values[TIMES_MAX];
+    struct block_place end;
+    if (!s->n_sealed || s->open)
+        return;
+    struct sealed last = s->sealed[--s->n_sealed];
+    (void)decode(&last, values, &end); // stream_load() did
+    struct block *b = gs_alloc(sizeof(*b) + last.len);
+    b->times = last.times;
+    b->first = last.first;
+    b->n = last.n;
+    b->samples = last.samples;
+    b->len = b->cap = last.len;
+    b->last_value = values[b->n - 1];
+    b->last_number = end.number;
+    b->last_places = end.places & 0xf;
+    memcpy(b->data, last.data, b->len);
+    s->open = b;
+    *bytes += (ptrdiff_t)(sizeof(*b) + b->len);
+}
+
+// That the file has the bytes at their place is looked at before the heap's are gone.
+void stream_map(struct stream *s, struct gs_slice file, ptrdiff_t *bytes)
+{
+    for (size_t i = s->n_sealed; i > 0 && !stream_is_saved(&s->sealed[i - 1]); i--) {
+        struct sealed *b = &s->sealed[i - 1];
+        if (b->place == SEALED_NEW) // came behind the snapshot
+            continue;
+        const uint8_t *there = (const uint8_t *)file.data + b->place;
+        bool same = b->place <= file.len && b->len <= file.len - b->place &&
+                    memcmp(b->data, there, b->len) == 0;
+        b->place = same ? SEALED_MAPPED : SEALED_KEPT;
+        if (!same)
+            continue;
+        free((void *)b->data);
+        b->data = there;
+        *bytes -= b->len;
+    }
+}

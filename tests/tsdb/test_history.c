@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store whose blocks are in files beside one that holds them in memory: the same samples are in
+// both, and only one of them grows.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "tsdb/tsdb.h"
+#include "unit.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SERIES       20
+#define RETENTION_MS 900000
+#define STEP_MS      1000
+
+struct side {
+    struct tsdb *db;
+    struct tsdb_group *group;
+    uint32_t slots[SERIES];
+};
+
+struct pair {
+    char dir[64];
+    struct side files, memory;
+    unsigned random;
+};
+
+static void begin_side(struct side *s, const char *dir)
+{
+    const struct tsdb_config cfg = {
+        .retention_ms = RETENTION_MS, .storage_path = dir, .snapshot_bytes = 20000};
+    assert_ok(tsdb_open(&cfg, &s->db));
+    s->group = tsdb_group_new(s->db);
+    for (int i = 0; i < SERIES; i++) {
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%02d", i);
+        const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                               {GS_SLICE("gpu"), gs_slice_of(number)}};
+        assert_ok(tsdb_group_slot(s->group, labels, 2, &s->slots[i]));
+    }
+}
+
+static void begin(struct pair *p)
+{
+    *p = (struct pair){.dir = "/tmp/gpuscale-history-XXXXXX", .random = 1};
+    assert_non_null(mkdtemp(p->dir));
+    begin_side(&p->files, p->dir);
+    begin_side(&p->memory, NULL);
+}
+
+static void end_side(struct side *s)
+{
+    tsdb_group_free(s->group);
+    tsdb_free(s->db);
+}
+
+static void end(struct pair *p)
+{
+    end_side(&p->files);
+    end_side(&p->memory);
+    GS_AUTO_FREE char *command = gs_format("rm -r %s", p->dir);
+    assert_int_equal(system(command), 0);
+}
+
+static unsigned next(struct pair *p)
+{
+    return p->random = p->random * 1103515245 + 12345;
+}
+
+// A pass with holes and ends of series, and a sample of a series on its own.
+static void pass(struct pair *p, int64_t t_ms)
+{
+    const struct metrics_label own[] = {{GS_SLICE("__name__"), GS_SLICE("own")}};
+    struct side *sides[] = {&p->files, &p->memory};
+    double values[SERIES], single = next(p) % 1000;
+    bool there[SERIES];
+    for (int i = 0; i < SERIES; i++) {
+        values[i] = (double)(next(p) >> 8) / 1000;
+        there[i] = (next(p) >> 16) % 50 != 0;
+    }
+    for (int k = 0; k < 2; k++) {
+        size_t added, fresh;
+        assert_ok(tsdb_group_begin(sides[k]->group, t_ms));
+        for (int i = 0; i < SERIES; i++)
+            if (there[i])
+                assert_true(tsdb_group_put(sides[k]->group, sides[k]->slots[i], values[i]));
+        tsdb_group_commit(sides[k]->group, &added, &fresh);
+        assert_ok(tsdb_append(sides[k]->db, own, 1, t_ms, single));
+    }
+}
+
+static void assert_same(const struct pair *p, int64_t mint, int64_t maxt)
+{
+    struct tsdb_refs a = {0}, b = {0};
+    struct tsdb_samples x = {0}, y = {0};
+    assert_ok(tsdb_find(p->files.db, NULL, 0, mint, maxt, 0, &a));
+    assert_ok(tsdb_find(p->memory.db, NULL, 0, mint, maxt, 0, &b));
+    assert_int_equal(a.len, SERIES + 1);
+    assert_int_equal(b.len, SERIES + 1);
+    for (size_t i = 0; i < a.len; i++) {
+        tsdb_read(p->files.db, a.items[i], mint, maxt, &x);
+        tsdb_read(p->memory.db, b.items[i], mint, maxt, &y);
+        assert_true(x.n > 0);
+        assert_int_equal(x.n, y.n);
+        assert_memory_equal(x.t, y.t, x.n * sizeof(*x.t));
+        assert_memory_equal(x.v, y.v, x.n * sizeof(*x.v));
+        double v[2];
+        tsdb_latest(p->files.db, &a.items[i], 1, mint + STEP_MS / 2, 0, &v[0], NULL);
+        tsdb_latest(p->memory.db, &b.items[i], 1, mint + STEP_MS / 2, 0, &v[1], NULL);
+        assert_memory_equal(&v[0], &v[1], sizeof(v[0]));
+    }
+    tsdb_samples_finish(&x);
+    tsdb_samples_finish(&y);
+    tsdb_refs_finish(&a);
+    tsdb_refs_finish(&b);
+}
+
+static size_t files_of(const struct pair *p)
+{
+    GS_AUTO_FREE char *pattern = gs_format("%s/wal/blocks-*", p->dir);
+    glob_t found;
+    size_t n = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    globfree(&found);
+    return n;
+}
+
+static size_t sample_bytes(const struct side *s)
+{
+    struct tsdb_stats stats;
+    tsdb_stats(s->db, &stats);
+    return stats.bytes_samples;
+}
+
+// The disk gets its time, and what follows is done.
+static void settle(struct pair *p, int times)
+{
+    for (int i = 0; i < times; i++) {
+        usleep(1000);
+        tsdb_sync(p->files.db);
+    }
+}
+
+static void blocks_in_files_read_as_those_in_memory(void **state)
+{
+    (void)state;
+    struct pair p;
+    begin(&p);
+    int64_t from = gs_unix_ms() - 3000 * STEP_MS;
+    for (int i = 0; i < 3000; i++) {
+        int64_t t = from + (int64_t)i * STEP_MS;
+        pass(&p, t);
+        tsdb_sync(p.files.db);
+        if (i % 30 == 0)
+            settle(&p, 5);
+        // What is past the retention may be there or not.
+        int64_t oldest = gs_unix_ms() - RETENTION_MS + 2000;
+        if (i % 50 == 49 && t > oldest) {
+            int64_t mint = oldest + (int64_t)(next(&p) % (uint64_t)(t - oldest + 1));
+            assert_same(&p, mint, t);
+            assert_same(&p, mint, mint + 200000);
+        }
+    }
+    settle(&p, 100);
+    assert_true(sample_bytes(&p.files) * 2 < sample_bytes(&p.memory));
+    GS_AUTO_FREE char *first = gs_format("%s/wal/blocks-00000001", p.dir);
+    assert_true(access(first, F_OK) != 0); // all of it was past the retention
+    assert_true(files_of(&p) > 1);
+    // A restart reads them from there too.
+    tsdb_group_free(p.files.group);
+    tsdb_free(p.files.db);
+    begin_side(&p.files, p.dir);
+    assert_true(sample_bytes(&p.files) * 2 < sample_bytes(&p.memory));
+    assert_same(&p, from + INT64_C(2200) * STEP_MS, from + INT64_C(3000) * STEP_MS);
+    pass(&p, from + INT64_C(3000) * STEP_MS);
+    assert_same(&p, from + INT64_C(2200) * STEP_MS, from + INT64_C(3001) * STEP_MS);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_in_files_read_as_those_in_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

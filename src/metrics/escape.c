@@ -73,6 +73,17 @@ const char *metrics_escaping_name(enum metrics_escaping scheme)
     return names[scheme];
 }
 
+bool metrics_escaping_of(struct gs_slice name, enum metrics_escaping *ret)
+{
+    for (int i = 0; i <= METRICS_ESCAPE_VALUES; i++) {
+        if (gs_slice_eq_str(name, metrics_escaping_name((enum metrics_escaping)i))) {
+            *ret = (enum metrics_escaping)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 // --- Accept ---
 
 struct element { // of an Accept header
@@ -86,9 +97,9 @@ static void take_parameter(struct gs_slice p, struct element *e)
     struct gs_slice name = gs_slice_trim(gs_slice_cut(&p, '=')), value = gs_slice_trim(p);
     if (gs_slice_eq_str(name, "version") && !gs_slice_eq_str(value, "0.0.4") && value.len)
         e->text = false;
-    for (int i = 0; gs_slice_eq_str(name, "escaping") && i <= METRICS_ESCAPE_VALUES; i++)
-        if (gs_slice_eq_str(value, metrics_escaping_name((enum metrics_escaping)i)))
-            e->scheme = i;
+    enum metrics_escaping scheme;
+    if (gs_slice_eq_str(name, "escaping") && metrics_escaping_of(value, &scheme))
+        e->scheme = (int)scheme;
 }
 
 static struct element read_element(struct gs_slice s)

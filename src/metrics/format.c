@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which exposition format: what a scraper asks for and what a server answers.
+// Which exposition format a server answers in, and which one an answer is in.
 #include "metrics/reader.h"
 #include "metrics/write.h"
 
 #include <stdlib.h>
 #include <strings.h>
-
-const char *const metrics_accept =
-    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
-    "application/openmetrics-text;version=0.0.1;q=0.5,"
-    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
 
 static bool is_type(struct gs_slice value, const char *type)
 {

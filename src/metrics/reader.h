@@ -15,8 +15,6 @@ enum metrics_format {
 // From a Content-Type header; METRICS_TEXT when it is absent or another text type.
 // GS_EPROTO for what is no text exposition (protobuf, html).
 struct gs_error *metrics_format_of(const char *content_type, enum metrics_format *ret);
-// The Accept header that a scraper sends.
-extern const char *const metrics_accept;
 
 struct metrics_line {
     struct gs_slice identity; // raw bytes: name and label part, as written

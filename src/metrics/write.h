@@ -31,6 +31,7 @@ enum metrics_escaping {
 };
 enum metrics_escaping metrics_escaping_for(const char *accept);  // of an Accept header; NULL: none
 const char *metrics_escaping_name(enum metrics_escaping scheme); // for the Content-Type
+bool metrics_escaping_of(struct gs_slice name, enum metrics_escaping *ret);
 void metrics_escape_name(enum metrics_escaping scheme, struct gs_slice name, struct gs_buf *out);
 bool metrics_is_plain_name(struct gs_slice name);
 

@@ -138,6 +138,42 @@ static void limits_of_global_are_those_of_jobs_without(void **state)
         "scrape_configs: [{job_name: a, kubernetes_sd_configs: [{" sd "}]}]\n", error              \
     }
 
+static void names_and_protocols_follow_global(void **state)
+{
+    struct engine_config *c =
+        read_config("global:\n"
+                    "  metric_name_validation_scheme: legacy\n"
+                    "  scrape_protocols: [PrometheusText1.0.0, PrometheusProto]\n"
+                    "scrape_configs:\n"
+                    "- job_name: all\n"
+                    "- job_name: own\n"
+                    "  scrape_protocols: [PrometheusText0.0.4]\n"
+                    "  fallback_scrape_protocol: OpenMetricsText1.0.0\n"
+                    "- job_name: utf8\n"
+                    "  metric_name_validation_scheme: utf8\n"
+                    "- job_name: dots\n"
+                    "  metric_name_escaping_scheme: dots\n"
+                    "- job_name: any\n"
+                    "  metric_name_validation_scheme: utf8\n"
+                    "  metric_name_escaping_scheme: allow-utf-8\n");
+    const struct engine_scrape_config *s = c->scrapes;
+    assert_true(s[0].legacy_names && s[1].legacy_names && s[3].legacy_names);
+    assert_string_equal(s[0].accept,
+                        "text/plain;version=1.0.0;escaping=underscores;q=0.6,*/*;q=0.4");
+    assert_string_equal(s[1].accept, "text/plain;version=0.0.4;q=0.6,*/*;q=0.5");
+    assert_int_equal(s[1].fallback, ENGINE_FALLBACK_OPENMETRICS);
+    assert_false(s[2].legacy_names); // the escaping stays that of global
+    assert_string_equal(s[2].accept, s[0].accept);
+    assert_non_null(strstr(s[3].accept, "escaping=dots"));
+    assert_non_null(strstr(s[4].accept, "escaping=allow-utf-8"));
+    assert_int_equal(c->n_ignored, 1);
+    assert_non_null(strstr(c->ignored[0], "p.yml:3:21: PrometheusProto of scrape_protocols"));
+    engine_config_free(c);
+    c = read_config("global: {metric_name_validation_scheme: of no scrape config}");
+    engine_config_free(c);
+    (void)state;
+}
+
 static void mistakes_are_told_with_their_place(void **state)
 {
     static const char *const cases[][2] = {
@@ -188,6 +224,27 @@ static void mistakes_are_told_with_their_place(void **state)
         KUBERNETES("role: pod, bearer_token: x", "please provide the 'api_server' URL explicitly"),
         KUBERNETES("role: pod, api_server: x, namespaces: {own_namespace: true}",
                    "cannot use 'api_server' and 'namespaces.own_namespace' simultaneously"),
+        {"scrape_configs: [{job_name: a, metric_name_validation_scheme: legacy}]\n",
+         "utf8 metric names requested but validation scheme is not set to UTF8"},
+        {"global: {metric_name_validation_scheme: x}\nscrape_configs: [{job_name: a}]\n",
+         "unknown global name validation method specified, must be either 'legacy' or 'utf8', got "
+         "x"},
+        {"scrape_configs: [{job_name: a, metric_name_validation_scheme: x}]\n",
+         "p.yml:1:63: unknown scrape config name validation method specified"},
+        {"global: {metric_name_escaping_scheme: x}\nscrape_configs: [{job_name: a}]\n",
+         "unknown global name escaping method specified, must be one of 'allow-utf-8', "
+         "'underscores', 'dots', or 'values', got x"},
+        {"scrape_configs: [{job_name: a, metric_name_escaping_scheme: x}]\n",
+         "p.yml:1:61: unknown scrape config name escaping method specified"},
+        {"global: {scrape_protocols: []}\n", "scrape_protocols cannot be empty for global config"},
+        {"scrape_configs: [{job_name: a, scrape_protocols: [PrometheusProto, prometheusproto]}]\n",
+         "duplicated protocol in scrape_protocols, got [PrometheusProto prometheusproto] for "
+         "scrape config with job name \"a\""},
+        {"scrape_configs: [{job_name: a, scrape_protocols: [text]}]\n",
+         "scrape_protocols: unknown scrape protocol text, supported: [OpenMetricsText0.0.1"},
+        {"scrape_configs: [{job_name: a, fallback_scrape_protocol: text}]\n",
+         "invalid fallback_scrape_protocol for scrape config with job name \"a\": unknown scrape "
+         "protocol text, supported"},
         {"a: [\n", "p.yml:"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
@@ -206,6 +263,7 @@ int main(void)
         cmocka_unit_test(what_is_not_supported_is_told),
         cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(limits_of_global_are_those_of_jobs_without),
+        cmocka_unit_test(names_and_protocols_follow_global),
         cmocka_unit_test(mistakes_are_told_with_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

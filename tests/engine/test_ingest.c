@@ -272,6 +272,30 @@ static void test_limits(void **state)
     stop(&w);
 }
 
+static void test_legacy_names(void **state)
+{
+    struct engine_scrape_config cfg = plain;
+    struct world w = start(&cfg);
+    open_target(&w);
+    text(&w, 1000, "{\"a.b\",\"c d\"=\"1\"} 1\n");
+    expect(&w, 1000, "__name__=a.b,c d=1," T " 1\n");
+    cfg.legacy_names = true;
+    scrape_ingest_reconfigure(w.in, &cfg); // a name that was taken before is looked at again
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("x 1\n{\"a.b\"} 1\n"), NULL, 2000, 0.25),
+                 GS_EINVAL,
+                 "invalid metric name or label names: {__name__=\"a.b\", instance=\"a:1\", "
+                 "job=\"j\"}");
+    expect(&w, 2000, "");
+    expect_report(&w, 2000, 0, 2, 1, 2);
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("{\"a\",\"c:d\"=\"1\"} 1\n"), NULL, 3000, 0.25),
+                 GS_EINVAL,
+                 "invalid metric name or label names: {__name__=\"a\", \"c:d\"=\"1\", instance=");
+    text(&w, 4000, "a:b{c=\"\xc3\xbc\"} 1\n"); // values may be what they like
+    expect(&w, 4000, "__name__=a:b,c=\xc3\xbc," T " 1\n");
+    stop(&w);
+    (void)state;
+}
+
 static void test_metric_relabelling(void **state)
 {
     static const char *const name[] = {"__name__"};
@@ -439,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_the_stores_series_limit),
         cmocka_unit_test(test_a_target_for_which_the_store_has_no_room),
         cmocka_unit_test(test_metadata_of_gone_families_is_dropped),
+        cmocka_unit_test(test_legacy_names),
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),
         cmocka_unit_test(test_random_scrapes),

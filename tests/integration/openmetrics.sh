@@ -2,27 +2,8 @@
 # OpenMetrics and UTF-8 pages, right and wrong ones: the engine and a Prometheus (version 3 where it has
 # been built, see tests/differential/prometheus3.sh) scrape the same, and have the same series, the same
 # metadata and the same opinion of each page.
-. "$(dirname "$0")/lib.sh"
-need curl jq perl
-cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built"
+. "$(dirname "$0")/pages_lib.sh"
 
-pids=
-om_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    rm -rf "$dir"
-    exit "$code"
-}
-trap om_finish EXIT
-
-# A page for each name: its first line is the content type.
-mkdir "$dir/pages"
-om='application/openmetrics-text; version=1.0.0; charset=utf-8'
-text='text/plain; version=0.0.4; charset=utf-8'
-# page NAME TYPE: the rest from the input.
-page() { { echo "$2" && cat; } >"$dir/pages/$1"; }
 page types "$om" <<'P'
 # HELP requests Requests.
 # TYPE requests counter
@@ -113,27 +94,6 @@ printf '{"\\"a\\n"} 1\n' | wrong "$text"
 printf 'a 1\n' | wrong 'text/html'
 printf 'a 1\n' | wrong 'application/json'
 
-cat >"$dir/server.pl" <<'P'
-use strict; use IO::Socket::INET;
-my $dir = shift; $SIG{PIPE} = $SIG{CHLD} = 'IGNORE'; $| = 1;
-my $s = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1:0', ReuseAddr => 1) or die;
-print $s->sockport, "\n";
-while (my $c = $s->accept) {
-    next if fork;
-    my $path = <$c> // ''; $path = $path =~ m{^GET /(\w+)} ? $1 : '';
-    my $accept = '';
-    while (defined(my $l = <$c>)) { $accept = $l if $l =~ /^accept:/i; last if $l =~ /^\r?\n$/ }
-    if ($path eq 'accept') { open my $f, '>>', "$dir/accept"; print $f $accept; }
-    open my $f, '<:raw', "$dir/pages/$path" or do { print $c "HTTP/1.0 404 Not Found\r\n\r\n"; exit };
-    my $type = <$f>; chomp $type; local $/; my $body = <$f> // '';
-    print $c "HTTP/1.0 200 OK\r\nContent-Type: $type\r\nContent-Length: ", length $body, "\r\n\r\n", $body;
-    exit;
-}
-P
-perl "$dir/server.pl" "$dir" >"$dir/port" 2>"$dir/server.log" &
-pids=$!
-wait_for 20 "the pages are served" test -s "$dir/port"
-pages=127.0.0.1:$(cat "$dir/port")
 page accept "$text" <<'P'
 a 1
 P
@@ -145,18 +105,7 @@ P
     done
 } >"$dir/prometheus.yml"
 
-"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
-pids="$pids $!"
-wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
-ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
-while :; do
-    port=$(shuf -i 20000-29999 -n 1)
-    curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-done
-theirs=http://127.0.0.1:$port
-"$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
-pids="$pids $!"
-wait_for 30 "Prometheus is ready" curl -sSf "$theirs/-/ready"
+start_both
 
 # about URL: health of the pages, series with values, metadata of the targets.
 about() {
@@ -183,7 +132,7 @@ until same; do
 done
 [ "$(grep -c '"h_bucket"' "$dir/got")" = 3 ] || fail "the histogram is not there"
 echo "ok: $(wc -l <"$dir/got") facts about $(ls "$dir/pages" | wc -l) pages are the same"
-[ "$(sort -fu "$dir/accept" | tr 'A-Z' 'a-z' | uniq | wc -l)" = 1 ] || { cat "$dir/accept"; fail "the Accept headers differ"; }
+[ "$(sort -u "$dir/accept/accept" | wc -l)" = 1 ] || { cat "$dir/accept/accept"; fail "the Accept headers differ"; }
 echo "ok: so are the Accept headers"
 for query in 'query=h_bucket&start=1700000000&end=1700000001' 'query=up(&start=1&end=2' 'start=1&end=2'; do
     for url in "$theirs" "$ours"; do curl -sS "$url/api/v1/query_exemplars?$query" | jq -cS 'del(.error)'; done | uniq | wc -l | grep -qx 1 || fail "query_exemplars?$query"

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "metrics/write.h"
+#include "metrics/protocol.h"
 
 struct seen {
     const struct metrics_label *labels;
@@ -62,7 +62,6 @@ static void test_escaped_names(void **state)
         }
     assert_int_equal(metrics_escaping_for(NULL), METRICS_ESCAPE_UNDERSCORES);
     assert_int_equal(metrics_escaping_for("text/plain;version=0.0.4"), METRICS_ESCAPE_UNDERSCORES);
-    assert_int_equal(metrics_escaping_for(metrics_accept), METRICS_ESCAPE_NONE);
     assert_int_equal(metrics_escaping_for("text/plain; version=0.0.4; escaping=values, */*"),
                      METRICS_ESCAPE_VALUES);
     assert_int_equal(metrics_escaping_for("text/plain;q=0.5, application/openmetrics-text;"
@@ -73,9 +72,38 @@ static void test_escaped_names(void **state)
                      METRICS_ESCAPE_UNDERSCORES);
 }
 
+// Texts of Prometheus 3.5.
+static void test_accept(void **state)
+{
+    static const enum metrics_protocol usual[] = {METRICS_OPENMETRICS_1_0_0,
+                                                  METRICS_OPENMETRICS_0_0_1, METRICS_TEXT_1_0_0,
+                                                  METRICS_TEXT_0_0_4};
+    static const enum metrics_protocol text_first[] = {METRICS_PROTOBUF, METRICS_TEXT_1_0_0,
+                                                       METRICS_TEXT_0_0_4};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    metrics_accept(usual, 4, METRICS_ESCAPE_NONE, &out);
+    assert_string_equal(out.data,
+                        "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+                        "application/openmetrics-text;version=0.0.1;q=0.5,"
+                        "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
+                        "text/plain;version=0.0.4;q=0.3,*/*;q=0.2");
+    assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_NONE);
+    assert_int_equal(metrics_format_for(out.data), METRICS_OPENMETRICS);
+    gs_buf_clear(&out);
+    metrics_accept(text_first, 3, METRICS_ESCAPE_DOTS, &out); // without the protobuf that is first
+    assert_string_equal(out.data, "text/plain;version=1.0.0;escaping=dots;q=0.5,"
+                                  "text/plain;version=0.0.4;q=0.4,*/*;q=0.3");
+    assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_DOTS);
+    assert_int_equal(metrics_format_for(out.data), METRICS_TEXT);
+    (void)state;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_written_reads_back_the_same),
-                                       cmocka_unit_test(test_escaped_names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_written_reads_back_the_same),
+        cmocka_unit_test(test_escaped_names),
+        cmocka_unit_test(test_accept),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

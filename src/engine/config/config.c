@@ -37,7 +37,7 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
         {"query_log_file", FIELD_IGNORED, 0, NULL},
         {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
         {"rule_query_offset", FIELD_IGNORED, 0, NULL},
-        {"scrape_protocols", FIELD_UNUSED, 0, NULL},
+        {"scrape_protocols", FIELD_READ, AT(defaults), config_read_protocols},
         {"body_size_limit", FIELD_BYTES, AT(defaults.body_size_limit), NULL},
         {"sample_limit", FIELD_COUNT, AT(defaults.sample_limit), NULL},
         {"target_limit", FIELD_COUNT, AT(defaults.target_limit), NULL},
@@ -45,8 +45,8 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
         {"label_name_length_limit", FIELD_COUNT, AT(defaults.label_name_length_limit), NULL},
         {"label_value_length_limit", FIELD_COUNT, AT(defaults.label_value_length_limit), NULL},
         {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
-        {"metric_name_validation_scheme", FIELD_UNUSED, 0, NULL},
-        {"metric_name_escaping_scheme", FIELD_UNUSED, 0, NULL},
+        {"metric_name_validation_scheme", FIELD_TEXT, AT(defaults.validation_scheme), NULL},
+        {"metric_name_escaping_scheme", FIELD_TEXT, AT(defaults.escaping_scheme), NULL},
         {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
         {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
         {0},
@@ -55,6 +55,7 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
     config_read(r, value, fields, "global", c);
     if (json_object_get(value, "scrape_timeout") && c->scrape_timeout_ms > c->scrape_interval_ms)
         config_fail(r, value, "global scrape timeout greater than scrape interval");
+    config_check_global_names(r, value, &c->defaults);
 }
 
 static void read_rule_files(struct config_reader *r, const json_t *value, void *out)
@@ -147,6 +148,7 @@ static void fill_defaults(struct config_reader *r, const json_t *scrapes, struct
     struct engine_scrape_config *s = (struct engine_scrape_config *)c->scrapes;
     for (size_t i = 0; i < c->n_scrapes; i++) {
         fill_limits(&s[i], &c->defaults);
+        config_check_names(r, json_array_get(scrapes, i), &s[i], &c->defaults);
         if (!s[i].interval_ms)
             s[i].interval_ms = c->scrape_interval_ms;
         if (s[i].timeout_ms > s[i].interval_ms)

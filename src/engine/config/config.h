@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "codec/json.h"
 #include "metrics/labels.h"
+#include "metrics/protocol.h"
 #include "tsdb/matcher.h"
 
 #include <stdint.h>
@@ -100,6 +101,12 @@ struct engine_scrape_config {
     const char *metrics_path, *scheme;
     bool honor_labels, honor_timestamps, enable_compression;
     enum engine_fallback fallback;
+    // As written; NULL: not. What they come to with those of global stands in the next two.
+    const char *validation_scheme, *escaping_scheme, *fallback_protocol;
+    const char *const *protocols;
+    size_t n_protocols;
+    bool legacy_names;                  // only [a-zA-Z_:][a-zA-Z0-9_:]*
+    const char *accept;                 // the header
     const struct metrics_label *params; // repeated names: several values
     size_t n_params;
     struct engine_http http;
@@ -143,7 +150,7 @@ struct engine_config {
     const char *text;  // as read (secrets inside)
     const char *shown; // for /api/v1/status/config: secrets are <secret>
     int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms;
-    struct engine_scrape_config defaults; // the limits of scrape configs that set none; no more
+    struct engine_scrape_config defaults; // limits, protocols, schemes of scrape configs without
     const struct metrics_label *external_labels; // sorted
     size_t n_external_labels;
     const char *const *rule_files; // globs, absolute

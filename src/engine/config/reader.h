@@ -79,6 +79,12 @@ void config_read_statics(struct config_reader *r, const json_t *item, void *stat
 void config_read_file_sd(struct config_reader *r, const json_t *item, void *file_sd);
 void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void *kubernetes_sd);
 void config_read_scrape(struct config_reader *r, const json_t *item, void *scrape);
+void config_read_protocols(struct config_reader *r, const json_t *value, void *scrape);
+// scrape_protocols and the schemes of names: checked, the rest from global, the header made.
+void config_check_global_names(struct config_reader *r, const json_t *at,
+                               struct engine_scrape_config *global);
+void config_check_names(struct config_reader *r, const json_t *at, struct engine_scrape_config *s,
+                        const struct engine_scrape_config *global);
 void config_read_alertmanager(struct config_reader *r, const json_t *item, void *alertmanager);
 // Sections that are not acted on: what is wrong with them is told nevertheless.
 void config_check_remote_read(struct config_reader *r, const json_t *list, void *out);

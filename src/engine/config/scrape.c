@@ -54,33 +54,6 @@ static void check_scrape(struct config_reader *r, const json_t *item,
                     c->job_name);
 }
 
-// Formats for answers whose Content-Type says none that is known.
-static void read_fallback(struct config_reader *r, const json_t *value, void *out)
-{
-    static const struct {
-        const char *name;
-        enum engine_fallback fallback;
-    } known[] = {
-        {"PrometheusText0.0.4", ENGINE_FALLBACK_TEXT},
-        {"PrometheusText1.0.0", ENGINE_FALLBACK_TEXT},
-        {"OpenMetricsText0.0.1", ENGINE_FALLBACK_OPENMETRICS},
-        {"OpenMetricsText1.0.0", ENGINE_FALLBACK_OPENMETRICS},
-        {"PrometheusProto", ENGINE_FALLBACK_NONE},
-    };
-    struct engine_scrape_config *s = out;
-    const char *text = config_text(r, value);
-    for (size_t i = 0; i < GS_ARRAY_LEN(known); i++) {
-        if (gs_streq(text, known[i].name)) {
-            s->fallback = known[i].fallback;
-            return;
-        }
-    }
-    config_fail(r, value,
-                "unknown scrape protocol \"%s\", supported: [OpenMetricsText0.0.1 "
-                "OpenMetricsText1.0.0 PrometheusProto PrometheusText0.0.4 PrometheusText1.0.0]",
-                text);
-}
-
 void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
@@ -105,16 +78,16 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
         {"label_name_length_limit", FIELD_COUNT, AT(label_name_length_limit), NULL},
         {"label_value_length_limit", FIELD_COUNT, AT(label_value_length_limit), NULL},
         {"track_timestamps_staleness", FIELD_IGNORED, 0, NULL},
-        {"scrape_protocols", FIELD_UNUSED, 0, NULL},
-        {"fallback_scrape_protocol", FIELD_READ, 0, read_fallback},
+        {"scrape_protocols", FIELD_READ, 0, config_read_protocols},
+        {"fallback_scrape_protocol", FIELD_TEXT, AT(fallback_protocol), NULL},
         {"scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
         {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
         {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
         {"native_histogram_bucket_limit", FIELD_UNUSED, 0, NULL},
         {"native_histogram_min_bucket_factor", FIELD_UNUSED, 0, NULL},
         {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
-        {"metric_name_validation_scheme", FIELD_UNUSED, 0, NULL},
-        {"metric_name_escaping_scheme", FIELD_UNUSED, 0, NULL},
+        {"metric_name_validation_scheme", FIELD_TEXT, AT(validation_scheme), NULL},
+        {"metric_name_escaping_scheme", FIELD_TEXT, AT(escaping_scheme), NULL},
         {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
         CONFIG_OTHER_DISCOVERY,
         {0},

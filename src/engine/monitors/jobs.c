@@ -318,6 +318,7 @@ static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_
         {"labelNameLengthLimit", "label_name_length_limit"},
         {"labelValueLengthLimit", "label_value_length_limit"},
         {"bodySizeLimit", "body_size_limit"},
+        {"fallbackScrapeProtocol", "fallback_scrape_protocol"},
         {0},
     };
     json_t *job = json_object(), *metric_rules = json_array();
@@ -326,6 +327,8 @@ static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_
     json_object_set_new(job, "kubernetes_sd_configs", discovery(b, spec));
     monitor_endpoint(b, endpoint, job);
     monitor_copy(spec, limits, job);
+    if (json_array_size(json_object_get(spec, "scrapeProtocols")))
+        json_object_set(job, "scrape_protocols", json_object_get(spec, "scrapeProtocols"));
     json_object_set_new(job, "relabel_configs", relabelling(b, spec, endpoint));
     add_own(metric_rules, json_object_get(endpoint, "metricRelabelings"));
     json_object_set_new(job, "metric_relabel_configs", metric_rules);

@@ -287,6 +287,15 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     return o;
 }
 
+// Of scrape_protocols: NULL, or how they are written.
+static json_t *texts(const char *const *items, size_t n)
+{
+    json_t *list = items ? json_array() : NULL;
+    for (size_t i = 0; items && i < n; i++)
+        json_array_append_new(list, json_string(items[i]));
+    return list;
+}
+
 static void set_limit(json_t *global, const char *key, size_t limit, const char *unit)
 {
     if (limit)
@@ -307,6 +316,9 @@ void monitors_set_defaults(struct monitors *o, const struct engine_config *cfg)
     set_limit(global, "label_name_length_limit", d->label_name_length_limit, "");
     set_limit(global, "label_value_length_limit", d->label_value_length_limit, "");
     set_limit(global, "body_size_limit", d->body_size_limit, "B");
+    json_object_set_new(global, "scrape_protocols", texts(d->protocols, d->n_protocols));
+    gs_json_set_str(global, "metric_name_validation_scheme", d->validation_scheme);
+    gs_json_set_str(global, "metric_name_escaping_scheme", d->escaping_scheme);
     bool same = json_equal(global, o->global);
     json_decref(o->global);
     o->global = global;

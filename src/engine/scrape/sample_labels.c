@@ -2,6 +2,7 @@
 #include "engine/scrape/sample_labels.h"
 
 #include "base/mem.h"
+#include "metrics/write.h"
 
 #include <stdlib.h>
 
@@ -66,12 +67,45 @@ static int shown(struct gs_slice s)
     return (int)(s.len < 50 ? s.len : 50);
 }
 
+static bool is_plain_label(struct gs_slice name)
+{
+    return metrics_is_plain_name(name) && !memchr(name.data, ':', name.len);
+}
+
+// Where metric_name_validation_scheme is legacy. What there is otherwise is valid: the reader and
+// relabelling let nothing but UTF-8 through.
+static bool names_are_legacy(const struct engine_label_builder *b)
+{
+    for (size_t i = 0; i < b->len; i++)
+        if (!is_plain_label(b->items[i].name) || (gs_slice_eq_str(b->items[i].name, "__name__") &&
+                                                  !metrics_is_plain_name(b->items[i].value)))
+            return false;
+    return true;
+}
+
+// {__name__="a", "b.c"="d"}
+static struct gs_error *invalid_names(const struct engine_label_builder *b)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (size_t i = 0; i < b->len; i++) {
+        const char *quote = is_plain_label(b->items[i].name) ? "" : "\"";
+        gs_buf_addf(&text, "%s%s", i ? ", " : "", quote);
+        metrics_write_label_value(&text, b->items[i].name);
+        gs_buf_addf(&text, "%s=\"", quote);
+        metrics_write_label_value(&text, b->items[i].value);
+        gs_buf_add_char(&text, '"');
+    }
+    return gs_error_new(GS_EINVAL, "invalid metric name or label names: {%s}", text.data);
+}
+
 struct gs_error *sample_labels_check(const struct engine_scrape_config *cfg,
                                      const struct engine_label_builder *b)
 {
     struct gs_slice name = engine_labels_get(b, GS_SLICE("__name__"));
     if (!name.len)
         return gs_error_new(GS_EINVAL, "missing metric name (__name__ label)");
+    if (cfg->legacy_names && !names_are_legacy(b))
+        return invalid_names(b);
     if (cfg->label_limit && b->len > cfg->label_limit)
         return gs_error_new(
             GS_ELIMIT, "label_limit exceeded (metric: %.*s, number of labels: %zu, limit: %zu)",

@@ -109,7 +109,7 @@ static struct gs_error *send_request(struct scrape_target *t)
     struct gs_error *err = engine_peer_headers(&t->cfg->http, &t->request, auth);
     if (err)
         return err;
-    headers[n++] = (struct http_header){"Accept", metrics_accept};
+    headers[n++] = (struct http_header){"Accept", t->cfg->accept};
     headers[n++] = (struct http_header){"X-Prometheus-Scrape-Timeout-Seconds", t->timeout};
     if (t->compress)
         headers[n++] = (struct http_header){"Accept-Encoding", "gzip"};

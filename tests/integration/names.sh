@@ -1,0 +1,115 @@
+#!/bin/sh
+# metric_name_validation_scheme, metric_name_escaping_scheme, scrape_protocols: the engine and a
+# Prometheus of version 3 ask for pages in the same words, take and refuse the same names, and find the
+# same mistakes in configurations.
+. "$(dirname "$0")/pages_lib.sh"
+
+jobs=
+plain='a:b{c="ü"} 1\nd 2\n'
+utf8='a 1\n{"gpu.util","pod.name"="a",b="ü"} 3\n'
+# job PAGE NAME [SETTINGS]
+job() {
+    printf "$1" | page "$2" "$text"
+    shift
+    jobs="$jobs
+- {job_name: $1, metrics_path: /$1, static_configs: [{targets: [\"$pages\"]}]${2:+, $2}}"
+}
+legacy='metric_name_validation_scheme: legacy'
+job "$plain" usual
+job "$utf8" usual_utf8
+job "$plain" legacy_underscores "$legacy, metric_name_escaping_scheme: underscores"
+job "$utf8" legacy_metric "$legacy, metric_name_escaping_scheme: underscores"
+job 'a 1\nb{"c.d"="x"} 1\n' legacy_label "$legacy, metric_name_escaping_scheme: dots"
+job 'a{"c:d"="x"} 1\n' legacy_colon "$legacy, metric_name_escaping_scheme: values"
+# What relabelling makes of names counts.
+job "$utf8" legacy_mended "$legacy, metric_name_escaping_scheme: values,
+   metric_relabel_configs: [{source_labels: [__name__], regex: '(.*)[.](.*)', target_label: __name__, replacement: '\${1}_\$2'}, {regex: pod.name, action: labeldrop}]"
+job "$utf8" legacy_dropped "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{source_labels: [__name__], regex: '.*[.].*', action: drop}]"
+job "$plain" legacy_broken "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{target_label: 'x.y', replacement: z}]"
+job "$plain" legacy_target "$legacy, metric_name_escaping_scheme: values, relabel_configs: [{target_label: 'x.y', replacement: z}]"
+job "$utf8" utf8_underscores "metric_name_escaping_scheme: underscores"
+job "$utf8" utf8_dots "metric_name_escaping_scheme: dots"
+job "$utf8" utf8_values "metric_name_escaping_scheme: values"
+job "$utf8" utf8_allowed "metric_name_validation_scheme: utf8, metric_name_escaping_scheme: allow-utf-8"
+job "$plain" protocols_one "scrape_protocols: [PrometheusText0.0.4]"
+job "$plain" protocols_two "scrape_protocols: [PrometheusText1.0.0, OpenMetricsText0.0.1], metric_name_escaping_scheme: values"
+job "$plain" protocols_turned "scrape_protocols: [PrometheusText0.0.4, PrometheusText1.0.0, OpenMetricsText0.0.1, OpenMetricsText1.0.0]"
+
+# about URL
+about() {
+    curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | [.scrapePool, .health, .lastError]' | sort
+    curl -sS -G "$1/api/v1/query" --data-urlencode 'query={job!="",__name__!~"scrape_duration_seconds|scrape_series_added"}' |
+        jq -cS '.data.result[] | [.metric, .value[1]]' | sort
+    for f in "$dir"/accept/*; do echo "$(basename "$f"): $(sort -u "$f")"; done
+}
+all_scraped() {
+    curl -sS "$1/api/v1/targets" | jq -e '[.data.activeTargets[].health] | length > 10 and all(. != "unknown")' >/dev/null
+}
+same() {
+    about "$theirs" >"$dir/want"
+    about "$ours" >"$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff"
+}
+# compare GLOBAL: both on the jobs under these settings of global.
+compare() {
+    rm -rf "$dir/accept" "$dir/data" && mkdir "$dir/accept"
+    printf 'global: {scrape_interval: 2s%s}\nscrape_configs:%s\n' "${1:+, $1}" "$jobs" >"$dir/prometheus.yml"
+    start_both
+    wait_for 30 "the engine has scraped all pages" all_scraped "$ours"
+    wait_for 30 "Prometheus has scraped all pages" all_scraped "$theirs"
+    i=0
+    until same; do
+        i=$((i + 1))
+        [ "$i" -lt 60 ] || { cat "$dir/diff"; fail "names are taken in different ways"; }
+        sleep 0.5
+    done
+    [ "$(sort -u "$dir"/accept/* | wc -l)" -gt 5 ] || fail "schemes and protocols are without effect"
+    # Both have asked for each page, in the same words.
+    for f in "$dir"/accept/*; do
+        [ "$(sort -u "$f" | wc -l)" = 1 ] && [ "$(wc -l <"$f")" -ge 2 ] || { cat "$f"; fail "$(basename "$f"): the Accept headers differ"; }
+    done
+    stop_both
+    echo "ok: $(wc -l <"$dir/got") facts about names are the same with global {$1}"
+}
+compare ''
+grep -q '^\["legacy_metric","down","invalid metric name or label names' "$dir/got" || fail "legacy names do not refuse others"
+grep -q '"gpu.util"' "$dir/got" || fail "there are no UTF-8 names"
+compare "$legacy"
+compare 'metric_name_escaping_scheme: dots, scrape_protocols: [PrometheusText1.0.0, PrometheusText0.0.4]'
+
+# Configurations: both take them, or refuse them with the same words.
+checked=0
+config() {
+    checked=$((checked + 1))
+    printf '%s\n' "$1" >"$dir/c.yml"
+    "$cache/promtool" check config "$dir/c.yml" >"$dir/want" 2>&1 && want=ok || want=no
+    "$gpuscale" check config "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
+    [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
+    [ "$want" = no ] && ! grep -q 'unmarshal errors' "$dir/want" || return 0
+    # promtool tells the validation scheme where the escaping scheme is meant.
+    sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" | sed '/escaping method/s/, got .*//' >"$dir/text"
+    grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
+}
+for v in '' utf8 legacy UTF8 x; do
+    for e in '' allow-utf-8 underscores dots values x; do
+        for g in 'scrape_interval: 1m' 'metric_name_validation_scheme: legacy' 'metric_name_validation_scheme: utf8, metric_name_escaping_scheme: values' 'metric_name_escaping_scheme: x' \
+            'metric_name_validation_scheme: legacy, metric_name_escaping_scheme: allow-utf-8' 'metric_name_validation_scheme: x'; do
+            config "global: {$g}
+scrape_configs: [{job_name: a${v:+, metric_name_validation_scheme: $v}${e:+, metric_name_escaping_scheme: $e}}]"
+        done
+    done
+done
+for p in '[]' null '[PrometheusText0.0.4]' '[PrometheusProto]' '[PrometheusText0.0.4, PrometheusText0.0.4]' '[PrometheusProto, prometheusproto]' '[text]' '[""]' text; do
+    config "global: {scrape_protocols: $p}"
+    config "scrape_configs: [{job_name: a, scrape_protocols: $p}]"
+done
+for p in '' null PrometheusText0.0.4 PrometheusText1.0.0 OpenMetricsText0.0.1 OpenMetricsText1.0.0 PrometheusProto openmetricstext1.0.0 text; do
+    config "scrape_configs: [{job_name: a, fallback_scrape_protocol: $p}]"
+done
+config 'global: {metric_name_validation_scheme: x, metric_name_escaping_scheme: y}'
+# UTF-8 names of rules and relabelling stay right under legacy, as in 3.5.
+printf 'groups: [{name: g, rules: [{record: "a.b", expr: up, labels: {"c.d": e}}]}]\n' >"$dir/rules.yml"
+config 'global: {metric_name_validation_scheme: legacy, external_labels: {"a.b": c}}
+rule_files: [rules.yml]
+scrape_configs: [{job_name: a, static_configs: [{targets: [], labels: {"e.f": g}}], metric_relabel_configs: [{source_labels: [x.y], target_label: "z.z"}, {action: labelmap, regex: "(.+)", replacement: "l.$1"}]}]'
+echo "ok: $checked configurations are taken or refused alike"

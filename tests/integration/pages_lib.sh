@@ -1,0 +1,68 @@
+# For tests that give pages of text to the engine and to a Prometheus of version 3 (where it has been
+# built, see tests/differential/prometheus3.sh) and compare what they make of them. Sources lib.sh.
+. "$(dirname "$0")/lib.sh"
+need curl jq perl
+cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built"
+
+pids=
+pages_finish() {
+    code=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
+    if [ "$code" != 0 ] && [ "$code" != 77 ]; then tail -n 20 "$dir"/*.log; fi
+    rm -rf "$dir"
+    exit "$code"
+}
+trap pages_finish EXIT
+
+# A page for each name: its first line is the content type.
+mkdir "$dir/pages" "$dir/accept"
+om='application/openmetrics-text; version=1.0.0; charset=utf-8'
+text='text/plain; version=0.0.4; charset=utf-8'
+# page NAME TYPE: the rest from the input.
+page() { { echo "$2" && cat; } >"$dir/pages/$1"; }
+
+# What is asked of a page goes to accept/NAME.
+cat >"$dir/server.pl" <<'P'
+use strict; use IO::Socket::INET;
+my $dir = shift; $SIG{PIPE} = $SIG{CHLD} = 'IGNORE'; $| = 1;
+my $s = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1:0', ReuseAddr => 1) or die;
+print $s->sockport, "\n";
+while (my $c = $s->accept) {
+    next if fork;
+    my $path = <$c> // ''; $path = $path =~ m{^GET /(\w+)} ? $1 : '';
+    my $accept = '';
+    while (defined(my $l = <$c>)) { $accept = $l if $l =~ /^accept:/i; last if $l =~ /^\r?\n$/ }
+    $accept =~ s/^accept:\s*|\r?\n$//gi;
+    if ($path) { open my $f, '>>', "$dir/accept/$path"; print $f "$accept\n"; }
+    open my $f, '<:raw', "$dir/pages/$path" or do { print $c "HTTP/1.0 404 Not Found\r\n\r\n"; exit };
+    my $type = <$f>; chomp $type; local $/; my $body = <$f> // '';
+    print $c "HTTP/1.0 200 OK\r\nContent-Type: $type\r\nContent-Length: ", length $body, "\r\n\r\n", $body;
+    exit;
+}
+P
+perl "$dir/server.pl" "$dir" >"$dir/port" 2>"$dir/server.log" &
+pids=$!
+wait_for 20 "the pages are served" test -s "$dir/port"
+pages=127.0.0.1:$(cat "$dir/port")
+
+# Both on $dir/prometheus.yml; sets ours and theirs.
+start_both() {
+    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
+    pids="$pids $!"
+    wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+    ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+    while :; do
+        port=$(shuf -i 20000-29999 -n 1)
+        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
+    done
+    theirs=http://127.0.0.1:$port
+    "$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
+    pids="$pids $!"
+    wait_for 30 "Prometheus is ready" curl -sSf "$theirs/-/ready"
+}
+stop_both() {
+    for pid in ${pids#* }; do kill -TERM "$pid" && wait "$pid" || true; done
+    pids=${pids%% *} # the server's
+}

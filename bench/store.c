@@ -134,16 +134,18 @@ static void print_store(const struct world *w, double full_mb, double peak_mb, d
     double held = (double)w->samples * (double)w->o->retention_minutes / (double)w->o->minutes;
     if (w->o->minutes < w->o->retention_minutes)
         held = (double)w->samples;
-    double ns = (double)w->append_ns / (double)w->samples,
-           bytes = (double)(s.bytes_samples + s.blocks_bytes) / held;
+    double ns = (double)w->append_ns / (double)w->samples, bytes = (double)s.bytes_samples / held;
     snprintf(figure, sizeof(figure), "%.1f ns", ns);
     print_row(w->o->log ? "append, with its log" : "append, no log", figure, "25 ns",
               ns <= APPEND_NS);
     snprintf(figure, sizeof(figure), "%.1f ns", (double)w->upkeep_ns / (double)w->samples);
     print_row("upkeep a sample: retention, log, snapshots", figure, NULL, true);
-    snprintf(figure, sizeof(figure), "%.2f, %.2f of them in memory, of %.0f M samples held", bytes,
-             (double)s.bytes_samples / held, held / 1e6);
-    print_row("bytes a sample", figure, "2", bytes <= SAMPLE_BYTES);
+    if (w->o->log)
+        snprintf(figure, sizeof(figure), "%.2f in memory, %.2f in files, of %.0f M samples held",
+                 bytes, (double)s.blocks_bytes / held, held / 1e6);
+    else
+        snprintf(figure, sizeof(figure), "%.2f, of %.0f M samples held", bytes, held / 1e6);
+    print_row("bytes a sample", figure, w->o->log ? NULL : "2", bytes <= SAMPLE_BYTES);
     snprintf(figure, sizeof(figure),
              "%.0f MB with the first samples, %.0f MB with the retention full", start_mb, full_mb);
     print_row("resident memory", figure, NULL, true);

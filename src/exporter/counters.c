@@ -204,6 +204,18 @@ void counters_wanted(const struct counters *c, bool *ret)
     ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
 }
 
+void counters_every(const struct counters *c, int64_t *ret)
+{
+    bool seen[GPU_F_COUNT] = {0};
+    memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
+    for (size_t i = 0; i < c->len; i++) { // the shortest of its rows
+        const struct counter *row = &c->rows[i];
+        if (!seen[row->field] || row->every_ns < ret[row->field])
+            ret[row->field] = row->every_ns;
+        seen[row->field] = true;
+    }
+}
+
 // --- the file ---
 
 // One field of a CSV record, as Go's encoding/csv reads it. False: a stray or missing quote.

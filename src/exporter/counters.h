@@ -21,6 +21,7 @@ struct counter {
     enum gpu_field field; // whose validity counts
     int id;               // DCGM's; the order of output
     char *name, *type, *help;
+    int64_t every_ns; // how often it is read; 0: in each pass
 };
 
 struct counters {
@@ -42,3 +43,5 @@ void counters_finish(struct counters *c);
 bool counters_have(const struct counters *c, enum counter_kind kind);
 // Sets ret[field] for what has to be read; GPU_F_COUNT of them.
 void counters_wanted(const struct counters *c, bool *ret);
+// And how often: gpu_backend_config.every_ns.
+void counters_every(const struct counters *c, int64_t *ret);

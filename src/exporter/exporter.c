@@ -360,12 +360,15 @@ static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
     return attribution_new(loop, &cfg, &e->attribution);
 }
 
-static struct gpu_backend_config backend_config(const struct exporter *e, bool *wanted)
+static struct gpu_backend_config backend_config(const struct exporter *e, bool *wanted,
+                                                int64_t *every_ns)
 {
     struct gpu_backend_config cfg = e->cfg.backend;
     if (e->cfg.names.counters) {
         counters_wanted(e->cfg.names.counters, wanted);
+        counters_every(e->cfg.names.counters, every_ns);
         cfg.wanted = wanted;
+        cfg.every_ns = every_ns;
     }
     cfg.hung_after_ns = e->cfg.stuck_after_ns;
     cfg.xid_window_ns = (int64_t)e->cfg.names.xid_window_ms * GS_NS_PER_MS;
@@ -376,8 +379,9 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
 static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
 {
     bool wanted[GPU_F_COUNT];
+    int64_t every_ns[GPU_F_COUNT];
     struct sampler_config cfg = {
-        .backend = backend_config(e, wanted),
+        .backend = backend_config(e, wanted, every_ns),
         .interval_ns = e->cfg.interval_ns,
         .owners.proc = e->cfg.proc,
         .on_sample = on_sample,
@@ -444,13 +448,15 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
 void exporter_set_counters(struct exporter *e, const struct counters *counters)
 {
     bool wanted[GPU_F_COUNT];
+    int64_t every_ns[GPU_F_COUNT];
     e->cfg.names.counters = counters;
     renderer_free(e->renderer);
     e->renderer = renderer_new(&e->cfg.names);
     set_health(e);
     e->dirty = true;
     counters_wanted(counters, wanted);
-    sampler_want(e->sampler, wanted);
+    counters_every(counters, every_ns);
+    sampler_want(e->sampler, wanted, every_ns);
 }
 
 uint16_t exporter_port(const struct exporter *e)

@@ -26,6 +26,7 @@ struct sampler {
     bool opened;      // the library is open
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
+    int64_t every_ns[GPU_F_COUNT];
     struct sample *sample; // handed over, not yet taken; a newer one replaces it
     struct gs_error *error;
 
@@ -69,17 +70,21 @@ static void sampler_unref(struct sampler *s)
 static struct gs_error *open_backend(struct sampler *s)
 {
     bool wanted[GPU_F_COUNT];
+    int64_t every_ns[GPU_F_COUNT];
     pthread_mutex_lock(&s->lock);
     bool changed = s->wanted_changed;
     memcpy(wanted, s->wanted, sizeof(wanted));
+    memcpy(every_ns, s->every_ns, sizeof(every_ns));
     s->wanted_changed = false;
     pthread_mutex_unlock(&s->lock);
     if (s->backend && changed)
-        gpu_backend_want(s->backend, wanted);
+        gpu_backend_want(s->backend, wanted, every_ns);
     if (s->backend)
         return NULL;
     struct gpu_backend_config cfg = s->cfg.backend;
     cfg.wanted = cfg.wanted || changed ? wanted : NULL;
+    cfg.every_ns = every_ns;
+    cfg.pass_ns = s->cfg.interval_ns;
     return gpu_backend_open(&cfg, &s->backend);
 }
 
@@ -232,6 +237,8 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
         memcpy(s->wanted, cfg->backend.wanted, sizeof(s->wanted));
         s->cfg.backend.wanted = s->wanted;
     }
+    if (cfg->backend.every_ns)
+        memcpy(s->every_ns, cfg->backend.every_ns, sizeof(s->every_ns));
     init_sync(s);
     int rc = uv_async_init(loop, &s->async, on_async);
     if (rc < 0) {
@@ -251,10 +258,11 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
     return NULL;
 }
 
-void sampler_want(struct sampler *s, const bool *wanted)
+void sampler_want(struct sampler *s, const bool *wanted, const int64_t *every_ns)
 {
     pthread_mutex_lock(&s->lock);
     memcpy(s->wanted, wanted, sizeof(s->wanted));
+    memcpy(s->every_ns, every_ns, sizeof(s->every_ns));
     s->wanted_changed = true;
     pthread_mutex_unlock(&s->lock);
 }

@@ -32,8 +32,8 @@ struct sampler;
 
 struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
                                struct sampler **ret);
-// Other fields (gpu_backend_config.wanted) from the next pass on.
-void sampler_want(struct sampler *s, const bool *wanted);
+// Other fields (wanted and every_ns of gpu_backend_config) from the next pass on.
+void sampler_want(struct sampler *s, const bool *wanted, const int64_t *every_ns);
 // Since when the thread is inside a pass (or the opening); 0 when it is not.
 int64_t sampler_busy_since_ns(struct sampler *s);
 // Ends the thread. When it does not come back from the driver in half a second it is left behind

@@ -164,12 +164,13 @@ static struct gs_error *make_ready(struct gpu_backend *b)
     return NULL;
 }
 
-void gpu_backend_want(struct gpu_backend *b, const bool *wanted)
+void gpu_backend_want(struct gpu_backend *b, const bool *wanted, const int64_t *every_ns)
 {
     bool groups[GPU_G_COUNT] = {0};
     for (enum gpu_field f = 0; f < GPU_F_COUNT; f++) {
         bool want = wanted ? wanted[f] : f != GPU_F_PCIE_TX && f != GPU_F_PCIE_RX;
         b->wanted[f] = want;
+        b->every_ns[f] = every_ns ? every_ns[f] : 0;
         groups[gpu_field_info(f)->group] |= want;
     }
     for (int g = 0; g < GPU_G_COUNT; g++)
@@ -183,7 +184,8 @@ static void set_config(struct gpu_backend *b, const struct gpu_backend_config *c
     b->library = gs_strdup(cfg->library);
     b->cfg.library = NULL;
     b->cfg.wanted = NULL;
-    gpu_backend_want(b, cfg->wanted);
+    b->cfg.every_ns = NULL;
+    gpu_backend_want(b, cfg->wanted, cfg->every_ns);
     if (!b->cfg.hung_after_ns)
         b->cfg.hung_after_ns = 10 * GS_NS_PER_SEC;
     if (!b->cfg.patience_ns)

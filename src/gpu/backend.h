@@ -22,7 +22,9 @@ struct gpu_reader {
     int64_t started_ns;     // of the call that runs
     unsigned util_capacity; // records that the driver wanted room for so far; 0: not asked yet
     bool device_lost;       // a call of the device being read said GPU_IS_LOST
-    void *scratch;          // lists of the driver, grown as needed
+    // What this pass reads, of a worker.
+    bool due[GPU_F_COUNT], due_group[GPU_G_COUNT];
+    void *scratch; // lists of the driver, grown as needed
     size_t scratch_size;
 };
 
@@ -65,6 +67,8 @@ struct known_device {
         uint16_t bits;
     } clocks[CLOCK_RING];
     size_t n_clocks, next_clock;
+    int64_t read_ns[GPU_F_COUNT]; // when a field was last due
+    struct gpu_value kept[GPU_F_COUNT];
     // Changes with the topology only: read again once a minute, or for other peers.
     int64_t p2p_ns; // 0: not yet
     nvml_device p2p_peers[GPU_MAX_DEVICES];
@@ -117,6 +121,7 @@ struct gpu_backend {
     // May change while workers read.
     atomic_bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
     atomic_uint wanted_version;
+    _Atomic int64_t every_ns[GPU_F_COUNT];
     char *library; // copy of cfg.library
     struct nvml nvml;
     bool ready; // loaded and initialised

@@ -69,7 +69,7 @@ static void read_clocks(struct gpu_reader *b, struct known_device *k, struct gpu
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         unsigned mhz = 0;
-        if (!backend_wants(b, rows[i].field, rows[i].field))
+        if (!b->due[rows[i].field])
             continue;
         nvml_ret ret = NVML(b, clock_info, k->handle, rows[i].type, &mhz);
         d->fields[rows[i].field] = backend_integer(ret, mhz);
@@ -91,10 +91,8 @@ static void read_set_clocks(struct gpu_reader *b, struct known_device *k, struct
     d->fields[GPU_F_MAX_VIDEO_CLOCK] = backend_integer(ret, mhz);
 }
 
-// How many of the window's samples had each reason. With more samples than the ring has room for
-// it keeps the newest of each small step.
-static void count_clock_events(const struct gpu_reader *b, struct known_device *k,
-                               struct gpu_device *d, uint16_t bits)
+// With more samples than the ring has room for it keeps the newest of each small step.
+static void remember_clock_events(const struct gpu_reader *b, struct known_device *k, uint16_t bits)
 {
     int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
     size_t newest = (k->next_clock + CLOCK_RING - 1) % CLOCK_RING;
@@ -106,6 +104,13 @@ static void count_clock_events(const struct gpu_reader *b, struct known_device *
         k->clocks[at].mono_ns = now;
     }
     k->clocks[at].bits = bits;
+}
+
+// How many of the window's samples had each reason.
+static void count_clock_events(const struct gpu_reader *b, const struct known_device *k,
+                               struct gpu_device *d)
+{
+    int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
     for (size_t i = 0; i < k->n_clocks; i++)
         for (unsigned bit = 0; now - k->clocks[i].mono_ns <= window && bit < GPU_CLOCK_EVENTS;
              bit++)
@@ -118,7 +123,7 @@ static void read_event_reasons(struct gpu_reader *b, struct known_device *k, str
     nvml_ret ret = NVML(b, event_reasons, k->handle, &bits);
     d->fields[GPU_F_CLOCKS_EVENT_REASONS] = backend_integer(ret, bits);
     if (ret == NVML_OK)
-        count_clock_events(b, k, d, (uint16_t)(bits & 0x1ff));
+        remember_clock_events(b, k, (uint16_t)(bits & 0x1ff));
 }
 
 static void read_modes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
@@ -443,6 +448,8 @@ void backend_read_fields(struct gpu_reader *b, struct known_device *k, struct gp
 {
     fill_identity(k, d);
     for (size_t i = 0; i < GS_ARRAY_LEN(readers) && !b->device_lost; i++)
-        if (b->backend->wants_group[readers[i].group])
+        if (b->due_group[readers[i].group])
             readers[i].read(b, k, d);
+    if (b->backend->wants_group[GPU_G_EVENT_REASONS])
+        count_clock_events(b, k, d);
 }

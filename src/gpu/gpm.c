@@ -159,7 +159,7 @@ static void read_slot(struct gpu_reader *r, struct known_device *k, uint32_t gpu
         return;
     s->seen = true;
     int64_t now = gs_mono_ns();
-    if (s->older_ns && now - s->older_ns <= MIN_SPAN_NS) {
+    if (s->older_ns && (!r->due_group[GPU_G_GPM] || now - s->older_ns <= MIN_SPAN_NS)) {
         memcpy(prof, s->last, sizeof(s->last));
         return;
     }

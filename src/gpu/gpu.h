@@ -215,9 +215,13 @@ const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 struct gpu_backend;
 
 struct gpu_backend_config {
-    const char *library;   // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
-    bool simulated_only;   // refuse a library that is not the simulated one
-    const bool *wanted;    // GPU_F_COUNT of them, copied; NULL: all that take no long time to read
+    const char *library; // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
+    bool simulated_only; // refuse a library that is not the simulated one
+    const bool *wanted;  // GPU_F_COUNT of them, copied; NULL: all that take no long time to read
+    // GPU_F_COUNT of them, copied: a field is read again after so long and keeps its value until
+    // then. What one call of the driver gives is read together. 0, and NULL: in each pass.
+    const int64_t *every_ns;
+    int64_t pass_ns;       // between two passes, for every_ns
     bool max_util;         // GPU_UTIL is the highest of the interval's samples instead of the mean
     int64_t patience_ns;   // how long a pass waits for a device; 0: 1 s
     int64_t hung_after_ns; // after it a device that does not answer is hung; 0: 10 s
@@ -237,7 +241,7 @@ void gpu_backend_close(struct gpu_backend *b);
 GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
 bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated
 // Other fields from the next pass on, as in gpu_backend_config. From any thread.
-void gpu_backend_want(struct gpu_backend *b, const bool *wanted);
+void gpu_backend_want(struct gpu_backend *b, const bool *wanted, const int64_t *every_ns);
 // Reads everything once, enumerating anew, so that GPUs may come and go. A GPU that is lost is
 // listed with `lost` set; an error means that NVML as a whole gave nothing. After the driver was
 // unloaded or replaced, a later call opens it again.

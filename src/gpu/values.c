@@ -143,14 +143,14 @@ void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gp
     const struct row *of[MAX_VALUES];
     int n = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        if (!backend_wants(r, rows[i].field, rows[i].field))
+        if (!r->due[rows[i].field])
             continue;
         of[n] = &rows[i];
         v[n++].field_id = rows[i].id;
     }
     int first_link = n;
     for (size_t link = 0; link <= NVLINK_LINKS; link++) {
-        if (!backend_wants(r, link_field(link), link_field(link)))
+        if (!r->due[link_field(link)])
             continue;
         uint32_t scope = link == NVLINK_LINKS ? NVML_SCOPE_ALL : (uint32_t)link;
         v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_TX_KIB, .scope_id = scope};

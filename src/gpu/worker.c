@@ -86,6 +86,43 @@ static void identify(struct gpu_worker *w)
         w->ret = NVML_NOT_FOUND;
 }
 
+// A pass may come a little early.
+static bool is_due(const struct gpu_backend *b, const struct known_device *k, enum gpu_field f,
+                   int64_t now)
+{
+    return b->wanted[f] && (!b->every_ns[f] || !k->read_ns[f] ||
+                            now - k->read_ns[f] >= b->every_ns[f] - b->cfg.pass_ns / 2);
+}
+
+static void find_due(struct gpu_reader *r, struct known_device *k)
+{
+    int64_t now = gs_mono_ns();
+    memset(r->due_group, 0, sizeof(r->due_group));
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++) {
+        r->due[f] = is_due(r->backend, k, f, now);
+        r->due_group[gpu_field_info(f)->group] |= r->due[f];
+        if (r->due[f])
+            k->read_ns[f] = now;
+    }
+}
+
+// What was not due has the value of the pass in which it was.
+static void keep(const struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    if (r->device_lost) {
+        memset(k->read_ns, 0, sizeof(k->read_ns));
+        memset(k->kept, 0, sizeof(k->kept));
+        return;
+    }
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++) {
+        if (!r->backend->wanted[f] || !r->backend->every_ns[f])
+            continue;
+        if (!r->due[f] && d->fields[f].validity == GPU_UNKNOWN)
+            d->fields[f] = k->kept[f];
+        k->kept[f] = d->fields[f];
+    }
+}
+
 static void read_device(struct gpu_worker *w)
 {
     struct gpu_reader *r = &w->reader;
@@ -106,6 +143,7 @@ static void read_device(struct gpu_worker *w)
     memcpy(d->pci_bus_id, k->pci_bus_id, sizeof(d->pci_bus_id));
     memcpy(d->texts, k->texts, sizeof(d->texts));
     d->memory_total = k->memory_total;
+    find_due(r, k);
     if (!r->device_lost)
         backend_watch_events(r, k);
     if (!r->device_lost)
@@ -120,6 +158,7 @@ static void read_device(struct gpu_worker *w)
         backend_read_gpm(r, k, d);
     if (!r->device_lost)
         backend_read_processes(r, k, d);
+    keep(r, k, d);
     d->lost = r->device_lost;
     d->mono_ns = gs_mono_ns();
     k->memory_total = d->memory_total;

@@ -290,7 +290,7 @@ static void configuration_file(void **state)
                         "  - {name: slow, interval: 10m, fields: [DCGM_FI_DEV_ECC_*]}\n");
     const char *const args[] = {"--config-file", f->yaml, NULL};
     start(f, args);
-    free(wait_for_log(f, "collection.watchGroups of "));
+    free(wait_for_log(f, "watch group \"slow\" matched no configured fields"));
     assert_page(f, "# HELP DCGM_FI_DEV_GPU_TEMP How warm.\n", true);
     assert_page(f, "DCGM_FI_DEV_FB_USED{", false);
     usleep(1200000);

@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct fixture {
     void *library;
@@ -317,13 +318,54 @@ static void other_fields_while_it_runs(void **state)
 {
     bool wanted[GPU_F_COUNT] = {[GPU_F_POWER_USAGE] = true};
     open_library("fakenvml2");
-    gpu_backend_want(f.backend, wanted);
+    gpu_backend_want(f.backend, wanted, NULL);
     assert_int_equal(sample()->devices[0].fields[GPU_F_SM_CLOCK].validity, GPU_UNKNOWN);
     wanted[GPU_F_SM_CLOCK] = true;
     wanted[GPU_F_POWER_USAGE] = false;
-    gpu_backend_want(f.backend, wanted);
+    gpu_backend_want(f.backend, wanted, NULL);
     assert_int_not_equal(sample()->devices[0].fields[GPU_F_SM_CLOCK].validity, GPU_UNKNOWN);
     assert_int_equal(f.s->devices[0].fields[GPU_F_POWER_USAGE].validity, GPU_UNKNOWN);
+}
+
+static uint64_t calls_of(const struct gpu_snapshot *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_calls; i++)
+        if (strcmp(s->calls[i].call, name) == 0)
+            return s->calls[i].count;
+    return 0;
+}
+
+// A field that is read less often keeps its value between, and costs no call. What comes back from
+// being lost is read at once.
+static void slow_fields_are_read_when_they_are_due(void **state)
+{
+    const bool wanted[GPU_F_COUNT] = {[GPU_F_POWER_USAGE] = true, [GPU_F_FB_USED] = true};
+    const int64_t every_ns[GPU_F_COUNT] = {[GPU_F_FB_USED] = 400 * GS_NS_PER_MS};
+    open_library("fakenvml2");
+    gpu_backend_want(f.backend, wanted, every_ns);
+    f.fake->gpus[0].memory_used = (uint64_t)100 << 20;
+    int64_t start = gs_mono_ns();
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_int_field(d, GPU_F_FB_USED, 100);
+    uint64_t power = calls_of(f.s, "nvmlDeviceGetPowerUsage");
+    uint64_t memory = calls_of(f.s, "nvmlDeviceGetMemoryInfo_v2");
+    f.fake->gpus[0].memory_used = (uint64_t)200 << 20;
+    for (int i = 0; i < 3; i++)
+        d = &sample()->devices[0];
+    if (gs_mono_ns() - start < 300 * GS_NS_PER_MS) { // a busy machine may be later than due
+        assert_int_field(d, GPU_F_FB_USED, 100);
+        assert_int_equal(calls_of(f.s, "nvmlDeviceGetMemoryInfo_v2"), memory);
+    }
+    assert_int_equal(calls_of(f.s, "nvmlDeviceGetPowerUsage"), power + 6); // of two GPUs
+    usleep(450000);
+    d = &sample()->devices[0];
+    assert_int_field(d, GPU_F_FB_USED, 200);
+    f.fake->gpus[0].lost = true;
+    assert_true(sample()->devices[0].lost);
+    assert_int_equal(f.s->devices[0].fields[GPU_F_FB_USED].validity, GPU_LOST);
+    f.fake->gpus[0].lost = false;
+    f.fake->gpus[0].memory_used = (uint64_t)300 << 20;
+    assert_int_field(&sample()->devices[0], GPU_F_FB_USED, 300);
 }
 
 static void error_codes_become_reasons(void **state)
@@ -450,6 +492,7 @@ int main(void)
         cmocka_unit_test_teardown(utilisation_is_the_mean_of_the_interval, teardown),
         cmocka_unit_test_teardown(utilisation_is_the_highest_when_asked_for, teardown),
         cmocka_unit_test_teardown(other_fields_while_it_runs, teardown),
+        cmocka_unit_test_teardown(slow_fields_are_read_when_they_are_due, teardown),
         cmocka_unit_test_teardown(error_codes_become_reasons, teardown),
         cmocka_unit_test_teardown(lost_gpu_keeps_its_name_and_the_others_go_on, teardown),
         cmocka_unit_test_teardown(gpus_come_and_go, teardown),

@@ -8,9 +8,10 @@
 
 #include <inttypes.h>
 
-enum { MAX_FILE = 1024 * 1024, MAX_FIELDS = 1024, MAX_GROUPS = 256 };
+enum { MAX_FILE = 1024 * 1024, MAX_FIELDS = 1024 };
 
-static struct gs_error *check_keys(const json_t *obj, const char *const *keys, const char *where)
+struct gs_error *exporter_file_check_keys(const json_t *obj, const char *const *keys,
+                                          const char *where)
 {
     const char *key;
     json_t *value;
@@ -26,8 +27,7 @@ static struct gs_error *check_keys(const json_t *obj, const char *const *keys, c
     return NULL;
 }
 
-// Without the blanks around it; "" when it is not there or neither text nor number.
-static char *text_of(const json_t *obj, const char *key)
+char *exporter_file_text(const json_t *obj, const char *key)
 {
     const json_t *value = json_object_get(obj, key);
     if (json_is_integer(value))
@@ -36,10 +36,9 @@ static char *text_of(const json_t *obj, const char *key)
     return gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
 }
 
-// Whole milliseconds, more than 0.
-static struct gs_error *read_interval(const json_t *obj, const char *where, int64_t *ret_ms)
+struct gs_error *exporter_file_interval(const json_t *obj, const char *where, int64_t *ret_ms)
 {
-    GS_AUTO_FREE char *text = text_of(obj, "interval");
+    GS_AUTO_FREE char *text = exporter_file_text(obj, "interval");
     int64_t ns = 0;
     struct gs_error *err = NULL;
     if (strspn(text, "0123456789") == strlen(text))
@@ -77,7 +76,7 @@ static bool is_repeated(const json_t *fields, size_t at, const char *name)
 {
     bool repeated = false;
     for (size_t i = 0; i < at && !repeated; i++) {
-        GS_AUTO_FREE char *other = text_of(json_array_get(fields, i), "name");
+        GS_AUTO_FREE char *other = exporter_file_text(json_array_get(fields, i), "name");
         repeated = gs_streq(other, name);
     }
     return repeated;
@@ -88,12 +87,12 @@ static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf
     static const char *const keys[] = {"name", "prometheusType", "help", NULL};
     GS_AUTO_FREE char *where = gs_format("metrics.fields[%zu]", i);
     const json_t *field = json_array_get(fields, i);
-    struct gs_error *err = check_keys(field, keys, where);
+    struct gs_error *err = exporter_file_check_keys(field, keys, where);
     if (err)
         return err;
-    GS_AUTO_FREE char *name = text_of(field, "name");
-    GS_AUTO_FREE char *type = text_of(field, "prometheusType");
-    GS_AUTO_FREE char *help = text_of(field, "help");
+    GS_AUTO_FREE char *name = exporter_file_text(field, "name");
+    GS_AUTO_FREE char *type = exporter_file_text(field, "prometheusType");
+    GS_AUTO_FREE char *help = exporter_file_text(field, "help");
     const char *missing = !*name ? "name" : !*type ? "prometheusType" : !*help ? "help" : NULL;
     if (missing)
         return gs_error_new(GS_EINVAL, "%s.%s is required", where, missing);
@@ -108,10 +107,10 @@ static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf
 static struct gs_error *read_metrics(const json_t *metrics, struct exporter_file *f)
 {
     static const char *const keys[] = {"file", "fields", NULL};
-    struct gs_error *err = check_keys(metrics, keys, "metrics");
+    struct gs_error *err = exporter_file_check_keys(metrics, keys, "metrics");
     if (err)
         return err;
-    GS_AUTO_FREE char *file = text_of(metrics, "file");
+    GS_AUTO_FREE char *file = exporter_file_text(metrics, "file");
     const json_t *fields = json_object_get(metrics, "fields");
     size_t n = json_array_size(fields);
     if (fields && !json_is_null(fields) && !json_is_array(fields))
@@ -129,41 +128,13 @@ static struct gs_error *read_metrics(const json_t *metrics, struct exporter_file
 
 // --- collection ---
 
-static struct gs_error *check_group(const json_t *groups, size_t i)
-{
-    static const char *const keys[] = {"name", "interval", "fields", NULL};
-    GS_AUTO_FREE char *where = gs_format("collection.watchGroups[%zu]", i);
-    const json_t *group = json_array_get(groups, i);
-    int64_t ms;
-    struct gs_error *err = check_keys(group, keys, where);
-    if (err)
-        return err;
-    GS_AUTO_FREE char *name = text_of(group, "name");
-    if (!*name)
-        return gs_error_new(GS_EINVAL, "%s.name is required", where);
-    if (is_repeated(groups, i, name))
-        return gs_error_new(GS_EINVAL, "%s.name \"%s\" is duplicated", where, name);
-    err = read_interval(group, where, &ms);
-    if (!err && json_array_size(json_object_get(group, "fields")) == 0)
-        err = gs_error_new(GS_EINVAL, "%s.fields must not be empty", where);
-    return err;
-}
-
 static struct gs_error *read_collection(const json_t *collection, struct exporter_file *f)
 {
     static const char *const keys[] = {"interval", "watchGroups", NULL};
-    struct gs_error *err = check_keys(collection, keys, "collection");
-    const json_t *groups = json_object_get(collection, "watchGroups");
+    struct gs_error *err = exporter_file_check_keys(collection, keys, "collection");
     if (!err && json_object_get(collection, "interval"))
-        err = read_interval(collection, "collection", &f->interval_ms);
-    if (!err && groups && !json_is_null(groups) && !json_is_array(groups))
-        err = gs_error_new(GS_EINVAL, "collection.watchGroups: want a list");
-    f->n_watch_groups = json_array_size(groups);
-    if (!err && f->n_watch_groups > MAX_GROUPS)
-        err = gs_error_new(GS_ELIMIT, "collection.watchGroups: more than %d", MAX_GROUPS);
-    for (size_t i = 0; i < f->n_watch_groups && !err; i++)
-        err = check_group(groups, i);
-    return err;
+        err = exporter_file_interval(collection, "collection", &f->interval_ms);
+    return err ? err : watch_groups_read(json_object_get(collection, "watchGroups"), &f->groups);
 }
 
 // --- file ---
@@ -171,7 +142,7 @@ static struct gs_error *read_collection(const json_t *collection, struct exporte
 static struct gs_error *read_document(const json_t *doc, struct exporter_file *f)
 {
     static const char *const keys[] = {"version", "metrics", "collection", NULL};
-    struct gs_error *err = check_keys(doc, keys, "configuration");
+    struct gs_error *err = exporter_file_check_keys(doc, keys, "configuration");
     const json_t *metrics = json_object_get(doc, "metrics");
     const json_t *collection = json_object_get(doc, "collection");
     if (!err && json_integer_value(json_object_get(doc, "version")) != 1)
@@ -217,5 +188,6 @@ void exporter_file_finish(struct exporter_file *f)
 {
     free(f->counters_file);
     gs_buf_finish(&f->rows);
+    watch_groups_finish(&f->groups);
     *f = (struct exporter_file){0};
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "cmd/exporter/watch_groups.h"
 
 #include <stdint.h>
 
@@ -19,7 +20,7 @@ struct exporter_file {
     char *counters_file; // metrics.file; NULL: none
     struct gs_buf rows;  // metrics.fields as a counters file
     int64_t interval_ms; // 0: not said
-    size_t n_watch_groups;
+    struct watch_groups groups;
 };
 
 // Unknown and repeated keys, other versions and wrong values are errors.
@@ -27,3 +28,11 @@ struct gs_error *exporter_file_parse(struct gs_slice text, const char *name,
                                      struct exporter_file *ret);
 struct gs_error *exporter_file_load(const char *path, struct exporter_file *ret);
 void exporter_file_finish(struct exporter_file *f);
+
+// Parts of reading it.
+struct gs_error *exporter_file_check_keys(const json_t *obj, const char *const *keys,
+                                          const char *where);
+// Without the blanks around it; "" when it is not there or neither text nor number.
+char *exporter_file_text(const json_t *obj, const char *key);
+// Of the key "interval": whole milliseconds, more than 0.
+struct gs_error *exporter_file_interval(const json_t *obj, const char *where, int64_t *ret_ms);

@@ -43,13 +43,29 @@ static void free_counters(struct counters *c)
     free(c);
 }
 
+static int64_t base_interval_ms(const struct exporter_opts *o, const struct exporter_file *f)
+{
+    int64_t ms = o->interval_ms ? o->interval_ms : f->interval_ms;
+    return ms ? ms : 1000;
+}
+
+static struct gs_error *set_groups(const struct exporter_opts *o, const struct exporter_file *f,
+                                   struct counters *c)
+{
+    struct gs_error *err = watch_groups_apply(&f->groups, base_interval_ms(o, f), c);
+    return err ? gs_error_wrap(err, "--config-file %s", o->config_file) : NULL;
+}
+
 // By flag or environment, else the configuration file's, else the default file's.
 static struct gs_error *read_counters(const struct exporter_opts *o, const struct exporter_file *f,
                                       struct counters *ret)
 {
+    struct gs_error *err;
     if (o->collectors || !f->rows.len)
-        return exporter_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
-    return exporter_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
+        err = exporter_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
+    else
+        err = exporter_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
+    return err ? err : set_groups(o, f, ret);
 }
 
 // A file that is wrong changes nothing: what was read before goes on.
@@ -212,23 +228,23 @@ static struct gs_error *load_configmap(struct run *r, const char *name)
 {
     struct kube_client *kube = NULL;
     struct gs_error *err = connect_cluster(r, &kube);
-    return err ? err : exporter_load_configmap(&r->loop, kube, name, r->counters);
+    if (!err)
+        err = exporter_load_configmap(&r->loop, kube, name, r->counters);
+    return err ? err : set_groups(r->opts, &r->file, r->counters);
 }
 
+// Passes come as often as the group that is read most often; what is read less often is left out of
+// some of them.
 static struct gs_error *set_interval(const struct run *r, struct exporter_config *cfg)
 {
-    int64_t ms = r->opts->interval_ms ? r->opts->interval_ms : r->file.interval_ms;
-    if (!ms)
-        ms = 1000;
+    int64_t ms = base_interval_ms(r->opts, &r->file);
+    int64_t shortest = watch_groups_shortest_ms(&r->file.groups);
+    if (shortest && shortest < ms)
+        ms = shortest;
     if (ms < MIN_INTERVAL_MS || ms > MAX_INTERVAL_MS)
-        return gs_error_new(GS_EINVAL, "--config-file: collection.interval: want %d ms to 1 h",
+        return gs_error_new(GS_EINVAL, "--config-file: collection: intervals: want %d ms to 1 h",
                             MIN_INTERVAL_MS);
     cfg->interval_ns = ms * GS_NS_PER_MS;
-    if (r->file.n_watch_groups)
-        gs_info("exporter",
-                "collection.watchGroups of %s have no effect: all fields are read "
-                "in each pass",
-                r->opts->config_file);
     return NULL;
 }
 

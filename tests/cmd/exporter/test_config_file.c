@@ -41,7 +41,9 @@ static void what_is_in_it(void **state)
     assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n  - name: slow\n    interval: 10m\n"
                     "    fields: [DCGM_FI_DEV_NVLINK_PPCNT_*]\n",
                     &f));
-    assert_int_equal(f.n_watch_groups, 1);
+    assert_int_equal(f.groups.len, 1);
+    assert_string_equal(f.groups.items[0].name, "slow");
+    assert_int_equal(f.groups.items[0].interval_ms, 600000);
     exporter_file_finish(&f);
     assert_ok(parse("version: 1\n", &f));
     exporter_file_finish(&f);
@@ -78,6 +80,17 @@ static void what_is_refused(void **state)
         {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: [A]}\n"
          "  - {name: s, interval: 2m, fields: [B]}\n",
          "is duplicated"},
+        {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: ['A[']}\n",
+         "watch group \"s\" has invalid field pattern \"A[\": syntax error in pattern"},
+        {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: ['[]']}\n",
+         "invalid field pattern"},
+        {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: ['[a-]']}\n",
+         "invalid field pattern"},
+        {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: ['A\\']}\n",
+         "invalid field pattern"},
+        {"version: 1\ncollection:\n  watchGroups:\n  - {name: s, interval: 1m, fields: [' ']}\n",
+         "collection.watchGroups[0].fields[0] is required"},
+        {"version: 1\ncollection:\n  watchGroups: 5\n", "want a list"},
         {"version: 1\n---\nversion: 1\n", "multiple YAML documents"},
         {"", "nothing in it"},
         {"[]", "want a mapping"},
@@ -90,6 +103,90 @@ static void what_is_refused(void **state)
                      err ? gs_error_message(err) : "no error", rows[i].error);
         gs_error_free(err);
     }
+}
+
+static void assert_every(const struct counters *c, const char *name, int64_t ms)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        if (!gs_streq(c->rows[i].name, name))
+            continue;
+        if (c->rows[i].every_ns != ms * 1000000)
+            fail_msg("%s is read every %lld ns and not every %lld ms", name,
+                     (long long)c->rows[i].every_ns, (long long)ms);
+        return;
+    }
+    fail_msg("no row of %s", name);
+}
+
+// Patterns as Go's path.Match has them, over the names of the rows.
+static void watch_groups_name_rows(void **state)
+{
+    static const struct {
+        const char *pattern;
+        bool temp, power, clock; // DCGM_FI_DEV_GPU_TEMP, …_POWER_USAGE, dcgm_sm_clock
+    } rows[] = {
+        {"DCGM_FI_DEV_GPU_TEMP", true, false, false},
+        {"*", true, true, true},
+        {"DCGM_*", true, true, false},
+        {"*_*_*E*_*E*", true, true, false},
+        {"*TEMP*", true, false, false},
+        {"dcgm_sm_cloc?", false, false, true},
+        {"dcgm_sm_clock?", false, false, false},
+        {"DCGM_FI_DEV_[G-H]*", true, false, false},
+        {"DCGM_FI_DEV_[^G-H]*", false, true, false},
+        {"[Dd]*[KP]", true, false, false},
+        {"\\D*", true, true, false},
+        {"[\\D]*P", true, false, false},
+        {"GPU_TEMP", false, false, false},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct counters c = {0};
+        struct exporter_file f = {0};
+        GS_AUTO_FREE char *yaml =
+            gs_format("version: 1\ncollection:\n  watchGroups:\n"
+                      "  - {name: g, interval: 20s, fields: ['%s', 'none']}\n",
+                      rows[i].pattern);
+        assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
+                                             "DCGM_FI_DEV_POWER_USAGE,gauge,b\n"
+                                             "dcgm_sm_clock,gauge,c\n"
+                                             "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"
+                                             "DCGM_EXP_GPU_HEALTH_STATUS,gauge,e\n"),
+                                 &c));
+        assert_ok(parse(yaml, &f));
+        assert_ok(watch_groups_apply(&f.groups, 3000, &c));
+        assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", rows[i].temp ? 20000 : 3000);
+        assert_every(&c, "DCGM_FI_DEV_POWER_USAGE", rows[i].power ? 20000 : 3000);
+        assert_every(&c, "dcgm_sm_clock", rows[i].clock ? 20000 : 3000);
+        exporter_file_finish(&f);
+        counters_finish(&c);
+    }
+}
+
+static void a_field_has_one_watch_group(void **state)
+{
+    struct counters c = {0};
+    struct exporter_file f = {0};
+    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
+                                         "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"),
+                             &c));
+    assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n"
+                    "  - {name: warm, interval: 500ms, fields: [DCGM_FI_DEV_GPU_*]}\n"
+                    "  - {name: xid, interval: 10s, fields: [DCGM_FI_DEV_XID_ERRORS]}\n",
+                    &f));
+    assert_int_equal(watch_groups_shortest_ms(&f.groups), 500);
+    assert_ok(watch_groups_apply(&f.groups, 1000, &c));
+    assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", 500);
+    assert_every(&c, "DCGM_EXP_XID_ERRORS_COUNT", 10000); // by the field that it counts
+    exporter_file_finish(&f);
+    assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n"
+                    "  - {name: gpu, interval: 1m, fields: [DCGM_FI_DEV_GPU_*]}\n"
+                    "  - {name: temp, interval: 2m, fields: [DCGM_FI_DEV_GPU_TEMP]}\n",
+                    &f));
+    struct gs_error *err = watch_groups_apply(&f.groups, 1000, &c);
+    assert_error(err, GS_EINVAL,
+                 "field DCGM_FI_DEV_GPU_TEMP matches multiple watch groups: gpu and temp");
+    exporter_file_finish(&f);
+    counters_finish(&c);
 }
 
 static void write_text(const char *path, const char *text)
@@ -126,8 +223,8 @@ static void files_that_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(what_is_in_it),          cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(watch_groups_name_rows), cmocka_unit_test(a_field_has_one_watch_group),
         cmocka_unit_test(files_that_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

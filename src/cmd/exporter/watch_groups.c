@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/watch_groups.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/exporter/config_file.h"
+
+enum { MAX_GROUPS = 256, MAX_PATTERNS = 1024, MAX_PATTERN = 256 };
+
+// --- patterns ---
+
+// A character of a set: as it stands, or behind a backslash. False: there is none.
+static bool set_char(const char **p, char *ret)
+{
+    if (**p == '\\')
+        (*p)++;
+    else if (**p == '-' || **p == ']')
+        return false;
+    if (!**p)
+        return false;
+    *ret = *(*p)++;
+    return true;
+}
+
+// *p behind the "["; then behind the "]". False: it is malformed.
+static bool match_set(const char **p, char c, bool *ret)
+{
+    bool negated = **p == '^', found = false;
+    *p += negated;
+    for (bool any = false; !any || **p != ']'; any = true) {
+        char low, high;
+        if (!set_char(p, &low))
+            return false;
+        high = low;
+        if (**p == '-') {
+            (*p)++;
+            if (!set_char(p, &high))
+                return false;
+        }
+        found |= low <= c && c <= high;
+    }
+    (*p)++;
+    *ret = found != negated;
+    return true;
+}
+
+// One character of the text against one element of the pattern, which *p then is behind.
+static bool match_one(const char **p, char c, bool *ret)
+{
+    char first = *(*p)++;
+    *ret = c != '\0';
+    if (first == '[') {
+        bool in = false;
+        bool ok = match_set(p, c, &in);
+        *ret = *ret && in;
+        return ok;
+    }
+    if (first == '?')
+        return true;
+    if (first == '\\' && !(first = *(*p)++))
+        return false;
+    *ret = first == c;
+    return true;
+}
+
+static bool is_pattern(const char *p)
+{
+    bool ignored;
+    while (*p) {
+        if (*p == '*')
+            p++;
+        else if (!match_one(&p, 'x', &ignored))
+            return false;
+    }
+    return true;
+}
+
+// Of a well-formed pattern. The last star takes one more character each time that what is behind it
+// does not fit.
+static bool matches(const char *p, const char *text)
+{
+    const char *star = NULL, *star_text = NULL;
+    for (;;) {
+        bool fits = false;
+        if (*p == '*') {
+            star = ++p;
+            star_text = text;
+            continue;
+        }
+        if (!*p && !*text)
+            return true;
+        if (*p && match_one(&p, *text, &fits) && fits) {
+            text++;
+            continue;
+        }
+        if (!star || !*star_text)
+            return false;
+        p = star;
+        text = ++star_text;
+    }
+}
+
+// --- the file ---
+
+static struct gs_error *read_patterns(const json_t *list, const char *where, struct watch_group *g)
+{
+    size_t n = json_array_size(list);
+    if (n == 0)
+        return gs_error_new(GS_EINVAL, "%s.fields must not be empty", where);
+    if (n > MAX_PATTERNS)
+        return gs_error_new(GS_ELIMIT, "%s.fields: more than %d", where, MAX_PATTERNS);
+    g->patterns = gs_alloc_array(n, sizeof(*g->patterns));
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        char *pattern = gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
+        g->patterns[g->n_patterns++] = pattern;
+        if (!*pattern)
+            return gs_error_new(GS_EINVAL, "%s.fields[%zu] is required", where, i);
+        if (strlen(pattern) > MAX_PATTERN || !is_pattern(pattern))
+            return gs_error_new(GS_EINVAL,
+                                "watch group \"%s\" has invalid field pattern \"%.64s\": syntax "
+                                "error in pattern",
+                                g->name, pattern);
+    }
+    return NULL;
+}
+
+static struct gs_error *read_group(const json_t *obj, size_t i, struct watch_groups *all)
+{
+    static const char *const keys[] = {"name", "interval", "fields", NULL};
+    GS_AUTO_FREE char *where = gs_format("collection.watchGroups[%zu]", i);
+    struct gs_error *err = exporter_file_check_keys(obj, keys, where);
+    if (err)
+        return err;
+    struct watch_group *g = &all->items[all->len++];
+    g->name = exporter_file_text(obj, "name");
+    if (!*g->name)
+        return gs_error_new(GS_EINVAL, "%s.name is required", where);
+    for (size_t k = 0; k < i; k++)
+        if (gs_streq(all->items[k].name, g->name))
+            return gs_error_new(GS_EINVAL, "%s.name \"%s\" is duplicated", where, g->name);
+    err = exporter_file_interval(obj, where, &g->interval_ms);
+    return err ? err : read_patterns(json_object_get(obj, "fields"), where, g);
+}
+
+struct gs_error *watch_groups_read(const json_t *groups, struct watch_groups *ret)
+{
+    struct watch_groups g = {0};
+    struct gs_error *err = NULL;
+    if (groups && !json_is_null(groups) && !json_is_array(groups))
+        return gs_error_new(GS_EINVAL, "collection.watchGroups: want a list");
+    size_t n = json_array_size(groups);
+    if (n > MAX_GROUPS)
+        return gs_error_new(GS_ELIMIT, "collection.watchGroups: more than %d", MAX_GROUPS);
+    g.items = gs_alloc_array(n ? n : 1, sizeof(*g.items));
+    for (size_t i = 0; i < n && !err; i++)
+        err = read_group(json_array_get(groups, i), i, &g);
+    if (err) {
+        watch_groups_finish(&g);
+        return err;
+    }
+    *ret = g;
+    return NULL;
+}
+
+void watch_groups_finish(struct watch_groups *g)
+{
+    for (size_t i = 0; i < g->len; i++) {
+        for (size_t k = 0; k < g->items[i].n_patterns; k++)
+            free(g->items[i].patterns[k]);
+        free(g->items[i].patterns);
+        free(g->items[i].name);
+    }
+    free(g->items);
+    *g = (struct watch_groups){0};
+}
+
+// --- their effect ---
+
+int64_t watch_groups_shortest_ms(const struct watch_groups *g)
+{
+    int64_t ms = 0;
+    for (size_t i = 0; i < g->len; i++)
+        if (!ms || g->items[i].interval_ms < ms)
+            ms = g->items[i].interval_ms;
+    return ms;
+}
+
+static bool names(const struct watch_group *g, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < g->n_patterns && !found; i++)
+        found = matches(g->patterns[i], name);
+    return found;
+}
+
+// What dcgm-exporter computes is made of a field, by whose name it is in a group.
+static const char *name_of(const struct counter *row)
+{
+    switch (row->kind) {
+    case COUNTER_EXP_XIDS:
+    case COUNTER_EXP_CLOCK_EVENTS:
+        return gpu_field_name(row->field);
+    case COUNTER_EXP_HEALTH:
+    case COUNTER_EXP_P2P:
+        return "";
+    default:
+        return row->name;
+    }
+}
+
+struct gs_error *watch_groups_apply(const struct watch_groups *g, int64_t base_ms,
+                                    struct counters *c)
+{
+    GS_AUTO_FREE bool *used = gs_alloc_array(g->len ? g->len : 1, sizeof(*used));
+    for (size_t i = 0; i < c->len; i++) {
+        const struct watch_group *of = NULL;
+        const char *name = name_of(&c->rows[i]);
+        for (size_t k = 0; k < g->len; k++) {
+            if (!names(&g->items[k], name))
+                continue;
+            if (of)
+                return gs_error_new(GS_EINVAL, "field %s matches multiple watch groups: %s and %s",
+                                    name, of->name, g->items[k].name);
+            of = &g->items[k];
+            used[k] = true;
+        }
+        c->rows[i].every_ns = (of ? of->interval_ms : base_ms) * GS_NS_PER_MS;
+    }
+    // Rows that cannot be had here are left out with a warning, so this is one, too.
+    for (size_t k = 0; k < g->len; k++)
+        if (!used[k])
+            gs_warn("exporter", "watch group \"%s\" matched no configured fields",
+                    g->items[k].name);
+    return NULL;
+}

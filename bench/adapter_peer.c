@@ -30,9 +30,9 @@ struct options {
 
 struct side {
     const char *name, *program[3], *extra[4];
-    bool own_engine;
     pid_t pid;
     uint16_t port;
+    bool own_engine;
     double start_s, list_mb, end_mb;
 };
 
@@ -312,14 +312,13 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     (void)argc, (void)argv;
     if (o->serve)
         cluster_serve((int)o->serve, 0, 0);
-    GS_AUTO_FREE char *cached = NULL;
-    const char *real = o->real, *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (!real)
-        real = cached = gs_format("%s%s/gpuscale/prometheus-adapter/adapter-v0.12.0",
-                                  cache  ? cache
-                                  : home ? home
-                                         : "",
-                                  cache ? "" : "/.cache");
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    GS_AUTO_FREE char *cached = gs_format("%s%s/gpuscale/prometheus-adapter/adapter-v0.12.0",
+                                          cache  ? cache
+                                          : home ? home
+                                                 : "",
+                                          cache ? "" : "/.cache");
+    const char *real = o->real ? o->real : cached;
     if (!o->alone && access(real, X_OK) != 0) {
         printf("skipped: there is no prometheus-adapter at %s (tests/differential/adapter.sh "
                "builds it)\n",

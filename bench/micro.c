@@ -31,8 +31,11 @@ double micro_time(double seconds, void (*fn)(void *arg), void *arg)
     for (double start = thread_cpu_s(); thread_cpu_s() - start < seconds;) {
         double from = thread_cpu_s(), now = from;
         size_t n = 0;
-        for (; now - from < round; n++, now = thread_cpu_s())
+        while (now - from < round) {
             fn(arg);
+            n++;
+            now = thread_cpu_s();
+        }
         bench_add(&rounds, (now - from) / (double)n);
     }
     double median = bench_percentile(&rounds, 50);

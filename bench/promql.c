@@ -134,14 +134,14 @@ static int compare(const void *a, const void *b)
 static void measure(struct promql_engine *e, const char *text, bool range)
 {
     int64_t times[101];
-    size_t n = range ? 7 : 51, series;
+    size_t n = range ? 7 : 51, middle = n / 2, series;
     struct promql_expr *x;
     bench_check(promql_parse(gs_slice_of(text), &x));
     int64_t first = once(e, x, range, &series);
     for (size_t i = 0; i < n; i++)
         times[i] = once(e, x, range, &series);
     qsort(times, n, sizeof(times[0]), compare);
-    printf("%9.0f %9.0f %9.0f %8zu  %s%s\n", (double)first / 1000, (double)times[n / 2] / 1000,
+    printf("%9.0f %9.0f %9.0f %8zu  %s%s\n", (double)first / 1000, (double)times[middle] / 1000,
            (double)times[n - 1] / 1000, series, range ? "[60 steps] " : "", text);
     promql_expr_free(x);
 }

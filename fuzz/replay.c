@@ -17,7 +17,7 @@ static int replay_file(const char *path)
         return 1;
     }
     // A copy of the exact size, so that a sanitizer sees a read past its end.
-    GS_AUTO_FREE uint8_t *exact = malloc(content.len ? content.len : 1);
+    GS_AUTO_FREE uint8_t *exact = gs_alloc(content.len ? content.len : 1);
     memcpy(exact, content.data, content.len);
     return LLVMFuzzerTestOneInput(exact, content.len);
 }

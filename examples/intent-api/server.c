@@ -198,7 +198,7 @@ static struct gs_error *listen_on(const char *address, uint16_t port, int *ret_f
 
 static struct gs_error *start_http(struct server *s)
 {
-    int fd;
+    int fd = -1;
     s->port = s->cfg.port;
     struct gs_error *err = listen_on(s->cfg.address, s->port, &fd);
     if (err && gs_error_code(err) == GS_EPERM && s->port < 1024) {

@@ -55,7 +55,7 @@ static int unknown_verb(const char *word)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     // Not a verb for people: what follows is another program's command line, which our option
     // parser must not touch.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))

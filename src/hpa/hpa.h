@@ -81,10 +81,9 @@ enum hpa_tri { HPA_ABSENT, HPA_TRUE, HPA_FALSE, HPA_TRI_UNKNOWN };
 struct hpa_pod {
     const char *name;
     enum hpa_pod_phase phase;
-    bool deleting;
+    bool deleting, has_start_time;
     enum hpa_tri ready;          // the Ready condition
     int64_t ready_transition_ms; // its lastTransitionTime
-    bool has_start_time;
     int64_t start_time_ms;
     // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
     const int64_t *requests_milli; // n_metrics entries or NULL

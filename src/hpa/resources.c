@@ -69,8 +69,10 @@ void hpa_resources_free(struct hpa_resources *r)
 {
     if (!r)
         return;
-    while (r->lookups)
-        hpa_lookup_cancel(r->lookups);
+    for (struct hpa_lookup *l = r->lookups, *next; l; l = next) {
+        next = l->next;
+        hpa_lookup_cancel(l);
+    }
     gs_hmap_free(r->found);
     while (r->replaced) {
         struct found *f = r->replaced;

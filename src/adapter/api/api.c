@@ -48,9 +48,10 @@ void api_free(struct api *a)
 {
     if (!a)
         return;
-    struct api_call *c;
-    while ((c = TAILQ_FIRST(&a->calls)))
+    for (struct api_call *c = TAILQ_FIRST(&a->calls), *next; c; c = next) {
+        next = TAILQ_NEXT(c, all);
         call_free(c);
+    }
     ready_free(a->ready);
     free(a->id_seed);
     free(a);

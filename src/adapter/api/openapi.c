@@ -221,7 +221,10 @@ static char *operation_id(const struct part *p, const struct route *r)
             upper = true;
             continue;
         }
-        gs_buf_add_char(&id, upper ? (char)(*c - 'a' + 'A') : *c);
+        if (upper)
+            gs_buf_add_char(&id, (char)(*c - 'a' + 'A'));
+        else
+            gs_buf_add_char(&id, *c);
         upper = false;
     }
     return gs_buf_take(&id);

@@ -50,16 +50,11 @@ static enum api_kind read_custom(struct api_path *p, char *const *v, size_t n)
         p->object_ns = v[1];
         p->object_resource = v[2];
         p->object_name = v[3];
-    } else if (in_namespace && n == 4 && gs_streq(v[2], "metrics")) {
-        p->object_resource = v[0];
-        p->object_name = v[1];
-    } else if (n == 3 && in_namespace) {
-        return API_BAD_PATH;
-    } else if (n == 3) {
+    } else if (in_namespace ? n == 4 && gs_streq(v[2], "metrics") : n == 3) {
         p->object_resource = v[0];
         p->object_name = v[1];
     } else {
-        return API_NO_ROUTE;
+        return in_namespace && n == 3 ? API_BAD_PATH : API_NO_ROUTE;
     }
     p->metric = v[n - 1];
     return API_METRIC;

@@ -50,9 +50,10 @@ static void drop(struct ready *r, struct body *b)
 
 void ready_clear(struct ready *r)
 {
-    struct body *b;
-    while ((b = TAILQ_FIRST(&r->all)))
+    for (struct body *b = TAILQ_FIRST(&r->all), *next; b; b = next) {
+        next = TAILQ_NEXT(b, all);
         drop(r, b);
+    }
 }
 
 void ready_free(struct ready *r)
@@ -78,11 +79,13 @@ static struct gs_slice key_of(struct ready *r, const struct http_exchange *x)
 
 static void drop_old(struct ready *r)
 {
-    struct body *b;
-    while ((b = TAILQ_FIRST(&r->all)) &&
-           (b->until_ns <= gs_mono_ns() || gs_hmap_len(r->by_key) > MAX_BODIES ||
-            r->bytes > MAX_BYTES))
+    for (struct body *b = TAILQ_FIRST(&r->all), *next; b; b = next) {
+        if (b->until_ns > gs_mono_ns() && gs_hmap_len(r->by_key) <= MAX_BODIES &&
+            r->bytes <= MAX_BYTES)
+            return;
+        next = TAILQ_NEXT(b, all);
         drop(r, b);
+    }
 }
 
 struct http_bytes *ready_find(struct ready *r, const struct http_exchange *x)

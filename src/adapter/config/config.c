@@ -186,7 +186,8 @@ static int64_t longest_range(const char *query)
     for (const char *p = query; *p; p++) {
         if (quote) {
             p += *p == '\\' && p[1] && quote != '`';
-            quote = *p == quote ? 0 : quote;
+            if (*p == quote)
+                quote = 0;
             continue;
         }
         if (*p == '"' || *p == '\'' || *p == '`')

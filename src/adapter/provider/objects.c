@@ -246,10 +246,13 @@ static struct gs_error *refusal(const struct http_answer *a)
 
 static void drop_old(struct objects *o)
 {
-    struct list *l;
-    while ((l = TAILQ_FIRST(&o->lists)) && l->done_ns && TAILQ_EMPTY(&l->ops) &&
-           (gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_key) > MAX_KEPT))
+    for (struct list *l = TAILQ_FIRST(&o->lists), *next; l; l = next) {
+        bool over = gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_key) > MAX_KEPT;
+        if (!l->done_ns || !TAILQ_EMPTY(&l->ops) || !over)
+            return;
+        next = TAILQ_NEXT(l, all);
         list_free(l);
+    }
 }
 
 static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)

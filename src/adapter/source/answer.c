@@ -213,7 +213,7 @@ static bool read_scalar(struct gs_json_pull *j, struct source_result *r)
 static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
 {
     struct gs_json_pull j = gs_json_pull_of(data);
-    struct gs_slice key, type = {0}, result = {0};
+    struct gs_slice key = {0}, type = {0}, result = {0};
     if (!gs_json_pull_object(&j))
         return answer_malformed(&j);
     while (gs_json_pull_member(&j, &r->arena, &key)) {

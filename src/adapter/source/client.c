@@ -116,10 +116,12 @@ static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *
 // front; what is under way there holds them up no longer than its timeout.
 static void drop_old(struct source *s)
 {
-    struct fetch *f;
     int64_t now = gs_mono_ns();
-    while ((f = TAILQ_FIRST(&s->fetches)) && f->done_ns && TAILQ_EMPTY(&f->ops) &&
-           (now - f->done_ns > s->max_age_ns || gs_hmap_len(s->shared) > MAX_CACHED)) {
+    for (struct fetch *f = TAILQ_FIRST(&s->fetches), *next; f; f = next) {
+        bool over = now - f->done_ns > s->max_age_ns || gs_hmap_len(s->shared) > MAX_CACHED;
+        if (!f->done_ns || !TAILQ_EMPTY(&f->ops) || !over)
+            return;
+        next = TAILQ_NEXT(f, all);
         TAILQ_REMOVE(&s->fetches, f, all);
         fetch_free(f);
     }

@@ -52,7 +52,7 @@ static struct gs_error *parse_address(const char *text, char **ret_host, uint16_
     }
     if (bracketed)
         host = gs_slice_make(host.data + 1, host.len - 2);
-    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
+    *ret_host = gs_slice_dup(gs_slice_eq_str(host, "localhost") ? GS_SLICE("127.0.0.1") : host);
     *ret_port = (uint16_t)port;
     return NULL;
 }

@@ -291,15 +291,16 @@ struct gs_error *engine_parse_size(const char *text, size_t *ret)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
     size_t digits = strspn(text, "0123456789.");
-    double v = 0, factor = 1;
+    double v = 0;
     struct gs_error *err = gs_parse_double(gs_slice_make(text, digits), &v);
     gs_error_free(err);
-    for (size_t i = 0; !err && i < GS_ARRAY_LEN(units); i++, factor *= 1024) {
+    for (size_t i = 0; !err && i < GS_ARRAY_LEN(units); i++) {
         if (!gs_streq(text + digits, units[i]))
             continue;
-        if (v * factor >= 0x1p63 || v <= 0)
+        double bytes = ldexp(v, 10 * (int)i);
+        if (bytes >= 0x1p63 || v <= 0)
             break;
-        *ret = (size_t)(v * factor);
+        *ret = (size_t)bytes;
         return NULL;
     }
     return gs_error_new(GS_EINVAL, "\"%s\" is not a size such as 512MB", text);

@@ -43,8 +43,10 @@ bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
                        .n = n & 0x7f};
     if (!decode(&b, values, &end) || !make_place(s, block_first_ms(&b), samples, bytes))
         return false;
+    size_t there = 0;
     for (size_t i = 0; i < n; i++)
-        b.samples = (b.samples + !stream_is_absent(values[i])) & 0x7f;
+        there += !stream_is_absent(values[i]);
+    b.samples = there & 0x7f;
     times_ref(times);
     stream_seal(s, &b, bytes);
     *samples += b.samples;

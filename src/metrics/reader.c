@@ -10,7 +10,7 @@
 #define DEFAULT_MAX_LINE   ((size_t)64 * 1024)
 #define DEFAULT_MAX_LABELS ((size_t)64)
 #define HARD_MAX_LABELS    ((size_t)1024)
-#define PREFETCH           ((size_t)1024) // bytes ahead: three lines or four
+#define PREFETCH           ((ptrdiff_t)2048) // bytes ahead
 
 struct metrics_reader *metrics_reader_new(void)
 {
@@ -40,7 +40,7 @@ void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum m
                           const struct metrics_limits *limits)
 {
     static const struct metrics_limits none = {0};
-    r->next = text.data;
+    r->next = r->fetched = text.data;
     r->end = text.len ? text.data + text.len : text.data;
     r->om = f == METRICS_OPENMETRICS;
     r->limits = limits ? *limits : none;
@@ -67,32 +67,27 @@ struct gs_error *reader_fail(const struct metrics_reader *r, const char *what)
     return gs_error_new(GS_EINVAL, "line %zu, column %zu: %s", r->number, r->at + 1, what);
 }
 
-void reader_skip_blanks(struct metrics_reader *r)
-{
-    if (!r->om)
-        while (reader_peek(r) == ' ' || reader_peek(r) == '\t')
-            r->at++;
-}
-
 static bool is_name_start(char c, bool colon)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (colon && c == ':');
 }
 
-// Bit 0: may be in a name; bit 1: in a metric's name.
-static const uint8_t name_bytes[256] = {
-    ['0' ... '9'] = 3, ['A' ... 'Z'] = 3, ['a' ... 'z'] = 3, ['_'] = 3, [':'] = 2,
-};
-
 struct gs_slice reader_take_name(struct metrics_reader *r, bool colon)
 {
     const char *p = r->line.data + r->at, *start = p, *end = r->line.data + r->line.len;
-    uint8_t want = colon ? 2 : 1;
     if (p < end && is_name_start(*p, colon))
-        while (p < end && (name_bytes[(unsigned char)*p] & want))
-            p++;
+        p = metrics_scan_name(p, end, r->end, colon);
     r->at += (size_t)(p - start);
     return gs_slice_make(start, (size_t)(p - start));
+}
+
+// Processors follow a stream themselves, though not from page to page.
+static inline void prefetch(struct metrics_reader *r)
+{
+    const char *p = r->fetched, *to = r->end - r->next > PREFETCH ? r->next + PREFETCH : r->end;
+    for (; p < to; p += 64)
+        __builtin_prefetch(p);
+    r->fetched = p;
 }
 
 // The line at the place is the expected one, with a plain number and nothing behind it. False when
@@ -101,8 +96,7 @@ static bool next_expected(struct metrics_reader *r, struct metrics_line *ret)
 {
     size_t len = r->expect_len;
     const char *p = r->next;
-    for (size_t i = 0; i < len; i += 64) // processors follow a stream, though not from page to page
-        __builtin_prefetch(p + PREFETCH + i);
+    prefetch(r);
     if ((size_t)(r->end - p) < len + 2 || p[len] != ' ' ||
         metrics_hash(p, len, r->seed) != r->expect_hash)
         return false;

@@ -6,6 +6,7 @@
 
 struct metrics_reader {
     const char *next, *end; // what was not read yet
+    const char *fetched;    // the caches were asked for what is before it
     bool om;                // OpenMetrics
     bool seen_eof;
     struct metrics_limits limits; // none of them 0 that has a default
@@ -33,7 +34,12 @@ static inline char reader_peek(const struct metrics_reader *r)
 {
     return r->at < r->line.len ? r->line.data[r->at] : '\0';
 }
-void reader_skip_blanks(struct metrics_reader *r); // in OpenMetrics there are none
+static inline void reader_skip_blanks(struct metrics_reader *r) // in OpenMetrics there are none
+{
+    if (!r->om)
+        while (reader_peek(r) == ' ' || reader_peek(r) == '\t')
+            r->at++;
+}
 // Empty when there is none at this place.
 struct gs_slice reader_take_name(struct metrics_reader *r, bool colon);
 struct gs_error *reader_comment(struct metrics_reader *r);

@@ -19,6 +19,19 @@ static const char *scan_scalar(const char *p, const char *end, bool quoted, bool
     return p;
 }
 
+// Bit 0: may be in a name; bit 1: in a metric's name.
+static const uint8_t name_bytes[256] = {
+    ['0' ... '9'] = 3, ['A' ... 'Z'] = 3, ['a' ... 'z'] = 3, ['_'] = 3, [':'] = 2,
+};
+
+static const char *name_scalar(const char *p, const char *end, bool colon)
+{
+    uint8_t want = colon ? 2 : 1;
+    while (p < end && (name_bytes[(unsigned char)*p] & want))
+        p++;
+    return p;
+}
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 
@@ -69,7 +82,37 @@ const char *metrics_scan_brace(const char *p, const char *end, const char *limit
     }
     return scan_scalar(p, end, quoted != 0, ret_open);
 }
+
+// All ones in bytes of v - from (modulo 256) that are at most n.
+static inline __m128i within(__m128i v, char from, char n)
+{
+    __m128i above = _mm_sub_epi8(v, _mm_set1_epi8(from));
+    return _mm_cmpeq_epi8(_mm_min_epu8(above, _mm_set1_epi8(n)), above);
+}
+
+const char *metrics_scan_name(const char *p, const char *end, const char *limit, bool colon)
+{
+    for (; p < end && limit - p >= 16; p += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i letter = within(_mm_or_si128(v, _mm_set1_epi8(0x20)), 'a', 25);
+        __m128i digit = within(v, '0', colon ? 10 : 9); // ':' follows '9'
+        __m128i score = _mm_cmpeq_epi8(v, _mm_set1_epi8('_'));
+        __m128i name = _mm_or_si128(_mm_or_si128(letter, digit), score);
+        unsigned other = (uint16_t)~_mm_movemask_epi8(name);
+        if (other) {
+            p += __builtin_ctz(other);
+            return p < end ? p : end;
+        }
+    }
+    return p < end ? name_scalar(p, end, colon) : end;
+}
 #else
+const char *metrics_scan_name(const char *p, const char *end, const char *limit, bool colon)
+{
+    (void)limit;
+    return name_scalar(p, end, colon);
+}
+
 const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open)
 {
     (void)limit;

@@ -10,6 +10,8 @@
 // takes the next byte with it. *ret_open: the text ends within quotes.
 // What is readable ends at limit, not before end.
 const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open);
+// The first byte of p..end that is not a letter, digit or '_' (nor, with colon, ':'), or end.
+const char *metrics_scan_name(const char *p, const char *end, const char *limit, bool colon);
 // The number at p, which ends at the first byte that cannot belong to it; NULL when it is not one
 // that this can read exactly (then gs_parse_double decides).
 const char *metrics_scan_number(const char *p, const char *end, double *ret);

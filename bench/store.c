@@ -257,20 +257,38 @@ static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
     return engine;
 }
 
-// A metric of a part of the targets, all that is kept of it but the first minute.
-static void compare(const struct plan *p, uint16_t theirs, uint16_t ours)
+// FUNCTION over a metric of a twentieth of the targets: all that is kept of it but the first
+// minute.
+static double ask(const struct plan *p, uint16_t port, const char *function)
 {
     GS_AUTO_FREE char *query =
-        gs_format("sum(sum_over_time(DCGM_FI_DEV_POWER_USAGE%%7Bnamespace%%3D%%22team-0%%22%%7D%%5B"
+        gs_format("sum(%s_over_time(DCGM_FI_DEV_POWER_USAGE%%7Bnamespace%%3D%%22team-0%%22%%7D%%5B"
                   "%lldm%%5D))",
-                  (long long)p->o->retention_minutes - 1);
-    // Between two samples, of which the target's are at most 3 ms late.
-    double at =
-        (double)(p->begin_ms + (int64_t)(p->rounds + p->tail - 1) * p->o->step_ms + 50) / 1e3;
-    double a = peer_ask(theirs, query, at), b = peer_ask(ours, query, at);
+                  function, (long long)p->o->retention_minutes - 1);
+    // Between two samples: the targets' seconds are multiples of 20 ms, and up to 3 ms late.
+    double at = (double)(p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms - 10) / 1e3;
+    return peer_ask(port, query, at);
+}
+
+// All that was written before the kill is there, and it is what Prometheus has.
+static void compare(const struct plan *p, const struct peer *peer, uint16_t ours)
+{
+    size_t targets = ((size_t)(p->o->series + HISTORY_SERIES - 1) / HISTORY_SERIES + 19) / 20;
+    double want = (double)(targets * HISTORY_GPUS) *
+                  (double)((p->o->retention_minutes - 1) * 60000 / p->o->step_ms);
+    double got = ask(p, ours, "count");
+    char figure[160];
+    snprintf(figure, sizeof(figure), "%.0f of %.0f", got, want);
+    print_row("samples of a metric after it", figure, NULL, true);
+    if (p->o->minutes >= p->o->retention_minutes && got != want)
+        bench_fail("samples are missing");
+    if (!p->o->peer)
+        return;
+    double a = ask(p, peer->port, "sum"), b = ask(p, ours, "sum");
+    snprintf(figure, sizeof(figure), "%.17g and %.17g", a, b);
+    print_row("their sum, Prometheus' and ours", figure, NULL, true);
     if (fabs(a - b) > 1e-9 * fabs(a))
-        bench_fail("the stores differ: %.17g and %.17g for %s", a, b, query);
-    printf("  %-56s %.17g and %.17g\n", "the sum of a metric's samples, of both", a, b);
+        bench_fail("the stores differ");
 }
 
 static void restart_both(const struct plan *p, struct peer *peer, uint64_t samples)
@@ -278,8 +296,8 @@ static void restart_both(const struct plan *p, struct peer *peer, uint64_t sampl
     uint16_t port = bench_free_port();
     double seconds;
     pid_t engine = start_engine(p, port, &seconds);
+    compare(p, peer, port);
     if (p->o->peer) {
-        compare(p, peer->port, port);
         peer_kill(peer);
         peer_start(peer);
     }
@@ -305,8 +323,9 @@ static void beside_peer(const struct plan *p, struct peer *peer, const struct si
                         uint64_t *ret_samples)
 {
     const struct options *o = p->o;
+    size_t kept = p->full > p->tail ? p->full - p->tail : 0; // the tail makes it full
     struct peer_feed feed = {
-        .first = p->rounds > p->full ? p->rounds - p->full : 0, .end = p->rounds, .tail = p->tail};
+        .first = p->rounds > kept ? p->rounds - kept : 0, .end = p->rounds, .tail = p->tail};
     struct memory memory[2] = {0};
     feed.history = history_new(o->series, o->step_ms, p->begin_ms);
     peer->program = o->peer;

@@ -77,8 +77,9 @@ void peer_start(struct peer *p)
         bench_fail("%s cannot be written", config);
     const char *const argv[] = {
         p->program, file, path, address, "--web.enable-remote-write-receiver", NULL};
+    GS_AUTO_FREE char *log = gs_format("peer-%u.log", p->starts++);
     int64_t begun = gs_mono_ns();
-    p->pid = bench_start("peer.log", argv);
+    p->pid = bench_start(log, argv);
     free(bench_wait_for_text_long(p->pid, "Server is ready to receive web requests", READY_S));
     p->start_s = (double)(gs_mono_ns() - begun) / 1e9;
 }

@@ -23,6 +23,7 @@ struct peer {
     const char *program; // a Prometheus
     uint16_t port;
     pid_t pid;
+    unsigned starts;
     double start_s; // from its start to its being ready
 };
 void peer_start(struct peer *p);

@@ -5,6 +5,7 @@
 #include "metrics/scan.h"
 #include "metrics/write.h"
 
+#include <ctype.h>
 #include <math.h>
 
 static bool collect(void *arg, const struct metrics_sample *s)
@@ -170,6 +171,27 @@ static void test_short_numbers(void **state)
     (void)state;
 }
 
+// Each byte at each place of a name, in the middle of a buffer and at its end.
+static void test_name_scan(void **state)
+{
+    (void)state;
+    for (size_t at = 0; at < 40; at++)
+        for (int c = 0; c < 256; c++) {
+            char text[80];
+            memset(text, 'x', sizeof(text));
+            text[at] = (char)c;
+            bool name = c == '_' || (c < 128 && isalnum(c));
+            for (size_t n = at; n < 50; n += 7) {
+                size_t plain = name || n < at ? n : at, metric = c == ':' ? n : plain;
+                for (size_t more = 0; more <= 30; more += 15) {
+                    const char *limit = text + n + more;
+                    assert_ptr_equal(metrics_scan_name(text, text + n, limit, false), text + plain);
+                    assert_ptr_equal(metrics_scan_name(text, text + n, limit, true), text + metric);
+                }
+            }
+        }
+}
+
 static void test_wide_scan(void **state)
 {
     for (int pad = 0; pad < 200; pad++) {
@@ -278,8 +300,9 @@ int main(void)
         cmocka_unit_test(test_quoted_names),     cmocka_unit_test(test_openmetrics),
         cmocka_unit_test(test_malformed_braces), cmocka_unit_test(test_bounds_have_one_form),
         cmocka_unit_test(test_numbers),          cmocka_unit_test(test_short_numbers),
-        cmocka_unit_test(test_wide_scan),        cmocka_unit_test(test_expected_lines),
-        cmocka_unit_test(test_metadata),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_wide_scan),        cmocka_unit_test(test_name_scan),
+        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,7 +152,7 @@ static int64_t first_count(const json_t *points, const struct hpa_spec *spec)
 static struct gs_error *record(const struct replay_record *r, const struct hpa_spec *spec,
                                json_t *object, struct gs_buf *out)
 {
-    struct span span;
+    struct span span = {0};
     GS_AUTO_JSON json_t *replicas = NULL;
     GS_AUTO_JSON json_t *metrics = json_object();
     struct gs_error *err = read_span(r, &span);

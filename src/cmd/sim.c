@@ -276,7 +276,7 @@ static void sleep_until(int64_t mono_ns)
 static struct gs_error *run_load(const struct sim_opts *o, struct sim_ctx *c, int64_t *ret_ran_ns)
 {
     int64_t start = gs_mono_ns(), next = start, ran = 0;
-    uint64_t kernel_us = (uint64_t)(o->util / 100 * (double)(LOAD_PERIOD_NS / 1000));
+    uint64_t kernel_us = (uint64_t)(o->util / 100 * (double)LOAD_PERIOD_NS / 1000);
     while (!o->duration_ns || next - start < o->duration_ns) {
         struct gs_error *err = kernel_us ? sim_kernel_run(c, kernel_us, o->sm_share) : NULL;
         if (err)

@@ -20,7 +20,7 @@ char gs_json_pull_peek(struct gs_json_pull *j)
 {
     while (j->p < j->end && (*j->p == ' ' || *j->p == '\n' || *j->p == '\t' || *j->p == '\r'))
         j->p++;
-    return j->p < j->end && !j->bad ? *j->p : '\0';
+    return (char)(j->p < j->end && !j->bad ? *j->p : '\0');
 }
 
 bool gs_json_pull_end(struct gs_json_pull *j)
@@ -29,7 +29,7 @@ bool gs_json_pull_end(struct gs_json_pull *j)
     return !j->bad && (j->p == j->end || fail(j, "text behind the value"));
 }
 
-static bool open(struct gs_json_pull *j, char c, const char *why)
+static bool enter(struct gs_json_pull *j, char c, const char *why)
 {
     if (gs_json_pull_peek(j) != c)
         return fail(j, why);
@@ -41,12 +41,12 @@ static bool open(struct gs_json_pull *j, char c, const char *why)
 
 bool gs_json_pull_object(struct gs_json_pull *j)
 {
-    return open(j, '{', "an object is expected");
+    return enter(j, '{', "an object is expected");
 }
 
 bool gs_json_pull_array(struct gs_json_pull *j)
 {
-    return open(j, '[', "an array is expected");
+    return enter(j, '[', "an array is expected");
 }
 
 // In front of a member or item, behind the comma of the last one. False at the closing bracket.

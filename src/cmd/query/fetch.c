@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
+#include "base/num.h"
 #include "cmd/query/query.h"
 #include "engine/discovery/peer.h"
 
@@ -163,17 +164,20 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
 static bool find_place(const char *message, size_t *ret_line, size_t *ret_column)
 {
     const char *mark = strstr(message, ": parse error");
-    unsigned long line, column;
-    int used = 0;
+    int64_t line = 0, column = 0;
     const char *p = mark;
     while (p && p > message && strchr("0123456789:", p[-1]))
         p--;
-    if (!p || sscanf(p, "%lu:%lu%n", &line, &column, &used) != 2 || p + used != mark || !line ||
-        !column)
+    if (!p)
         return false;
-    *ret_line = line;
-    *ret_column = column;
-    return true;
+    struct gs_slice rest = gs_slice_make(p, (size_t)(mark - p));
+    struct gs_error *err = gs_parse_i64(gs_slice_cut(&rest, ':'), 1, INT32_MAX, &line);
+    if (!err)
+        err = gs_parse_i64(rest, 1, INT32_MAX, &column);
+    gs_error_free(err);
+    *ret_line = (size_t)line;
+    *ret_column = (size_t)column;
+    return !err;
 }
 
 struct gs_error *query_point_at(struct gs_error *err, const char *expr)
@@ -189,7 +193,7 @@ struct gs_error *query_point_at(struct gs_error *err, const char *expr)
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "%s\n    ", gs_error_message(err));
     for (size_t i = 0; i < line.len; i++) // a tab would move the line, not the caret
-        gs_buf_add_char(&text, line.data[i] == '\t' ? ' ' : line.data[i]);
+        gs_buf_add_char(&text, (char)(line.data[i] == '\t' ? ' ' : line.data[i]));
     gs_buf_add_str(&text, "\n    ");
     for (size_t i = 0; i + 1 < column; i++)
         if (((unsigned char)line.data[i] & 0xc0) != 0x80) // one blank a character

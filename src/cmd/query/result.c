@@ -92,8 +92,8 @@ static struct gs_error *read_list(const json_t *list, struct gs_arena *arena,
     size_t n = json_array_size(list);
     struct gs_error *err = json_is_array(list) ? NULL : strange("list of series");
     ret->series = gs_arena_alloc(arena, (n + 1) * sizeof(*ret->series));
-    if (!ret->series && !err)
-        err = no_memory();
+    if (!ret->series)
+        return err ? err : no_memory();
     for (size_t i = 0; i < n && !err; i++) {
         const json_t *item = json_array_get(list, i);
         struct query_series *s = &ret->series[ret->n++];
@@ -135,8 +135,8 @@ struct gs_error *query_read_series(const json_t *data, struct gs_arena *arena,
     *ret = (struct query_result){.type = QUERY_VECTOR};
     struct gs_error *err = json_is_array(data) ? NULL : strange("list of series");
     ret->series = gs_arena_alloc(arena, (n + 1) * sizeof(*ret->series));
-    if (!ret->series && !err)
-        err = no_memory();
+    if (!ret->series)
+        return err ? err : no_memory();
     for (; ret->n < n && !err; ret->n++)
         err = read_labels(json_array_get(data, ret->n), arena, &ret->series[ret->n]);
     return err;

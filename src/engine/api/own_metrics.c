@@ -3,6 +3,7 @@
 #include "engine/api/api_private.h"
 
 #include "base/file.h"
+#include "base/num.h"
 #include "metrics/write.h"
 
 #include <dirent.h>
@@ -57,8 +58,13 @@ static void write_memory(struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read("/proc/self/statm", 4096, &text);
-    unsigned long pages = 0, resident = 0;
-    if (err || sscanf(text.data, "%lu %lu", &pages, &resident) != 2)
+    struct gs_slice rest = gs_buf_slice(&text);
+    uint64_t pages = 0, resident = 0;
+    if (!err)
+        err = gs_parse_u64(gs_slice_cut(&rest, ' '), UINT64_MAX, &pages);
+    if (!err)
+        err = gs_parse_u64(gs_slice_cut(&rest, ' '), UINT64_MAX, &resident);
+    if (err)
         return;
     double page = (double)sysconf(_SC_PAGESIZE);
     gauge(out, "process_virtual_memory_bytes", "Virtual memory size in bytes.",

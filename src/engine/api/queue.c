@@ -257,13 +257,20 @@ struct api_queue *api_queue_new(uv_loop_t *loop, struct promql_engine *promql, s
     return q;
 }
 
+static void drop_jobs(struct jobs *list)
+{
+    for (struct job *j = TAILQ_FIRST(list), *next; j; j = next) {
+        next = TAILQ_NEXT(j, entry);
+        on_peer_left(j);
+    }
+}
+
 void api_queue_free(struct api_queue *q)
 {
     if (!q)
         return;
-    struct job *j;
-    while ((j = TAILQ_FIRST(&q->begun)) || (j = TAILQ_FIRST(&q->waiting)))
-        on_peer_left(j);
+    drop_jobs(&q->begun);
+    drop_jobs(&q->waiting);
     promql_engine_set_pause(q->promql, NULL, NULL);
     struct fiber_entry *f;
     while ((f = TAILQ_FIRST(&q->idle))) {

@@ -155,7 +155,8 @@ static void add_scheme(const json_t *endpoint, json_t *job)
         return;
     GS_AUTO_FREE char *lower = gs_strdup(scheme);
     for (char *c = lower; *c; c++)
-        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + ('a' - 'A')) : *c;
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c + ('a' - 'A'));
     gs_json_set_str(job, "scheme", lower);
 }
 

@@ -262,8 +262,8 @@ static void one_alert(struct rule_state *s, struct active_alert *x, bool has_res
         return;
     add_sample(g, s->rule, a, "ALERTS", 1);
     // Whole seconds, rounded down, as Go's Time.Unix.
-    double since = (double)(a->active_at_ms / 1000 - (a->active_at_ms % 1000 < 0));
-    add_sample(g, s->rule, a, "ALERTS_FOR_STATE", since);
+    int64_t since_s = a->active_at_ms / 1000 - (a->active_at_ms % 1000 < 0);
+    add_sample(g, s->rule, a, "ALERTS_FOR_STATE", (double)since_s);
 }
 
 static struct gs_error *advance(struct rule_runner *r, struct rule_state *s, struct gs_hmap *keys,

@@ -442,7 +442,7 @@ static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i
 
 static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
 {
-    struct tmpl_value v, key, item;
+    struct tmpl_value v = {0}, key, item;
     if (!eval_commands(e, n->pipe, dot, &v))
         return false;
     if (v.type != TV_NIL && v.type != TV_INT && v.type != TV_LABELS && v.type != TV_VECTOR &&

@@ -399,7 +399,7 @@ static bool fn_args(struct call *c)
 
 static bool fn_humanize(struct call *c)
 {
-    double v;
+    double v = 0;
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!to_float(c, &v))
         return false;
@@ -433,7 +433,7 @@ static bool to_time(struct call *c, double v, int64_t *ret_ms)
 
 static bool fn_humanize_timestamp(struct call *c)
 {
-    double v;
+    double v = 0;
     int64_t ms;
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!to_float(c, &v))
@@ -449,7 +449,7 @@ static bool fn_humanize_timestamp(struct call *c)
 
 static bool fn_to_time(struct call *c)
 {
-    double v;
+    double v = 0;
     int64_t ms;
     if (!to_float(c, &v))
         return false;

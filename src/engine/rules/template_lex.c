@@ -21,7 +21,7 @@ static bool is_word(char c)
 static char at(const struct tmpl_lexer *lx, size_t offset)
 {
     size_t i = lx->pos + offset;
-    return i < lx->text.len ? lx->text.data[i] : '\0';
+    return (char)(i < lx->text.len ? lx->text.data[i] : '\0');
 }
 
 static bool looking_at(const struct tmpl_lexer *lx, size_t offset, const char *s)
@@ -132,7 +132,7 @@ static bool escape(struct tmpl_lexer *lx, struct gs_buf *out, char quote)
     const char *hit = c ? strchr(from, c) : NULL;
     uint32_t v;
     if (hit || c == quote) {
-        gs_buf_add_char(out, hit ? to[hit - from] : quote);
+        gs_buf_add_char(out, (char)(hit ? to[hit - from] : quote));
         lx->pos++;
         return true;
     }

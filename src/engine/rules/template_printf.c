@@ -107,7 +107,9 @@ static void add_digits(char letter, int precision, double d, struct gs_buf *out)
 static void print_real(struct printer *p, const struct verb *v, double d)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    char letter = v->letter == 'v' ? 'g' : v->letter == 'F' ? 'f' : v->letter;
+    char letter = v->letter;
+    if (letter == 'v' || letter == 'F')
+        letter = letter == 'v' ? 'g' : 'f';
     bool finite = isfinite(d);
     if (finite && v->plus && !signbit(d))
         gs_buf_add_char(&text, '+');
@@ -206,9 +208,8 @@ static void print_arg(struct printer *p, const struct verb *v, const struct tmpl
         print_quoted_char(p, v, arg->u.i);
     } else if (arg->type == TV_STRING && strchr("vsqxX", v->letter)) {
         print_text(p, v, arg->u.s);
-    } else if (arg->type == TV_BOOL && strchr("vt", v->letter)) {
-        print_any(p, v, arg);
-    } else if (v->letter == 'v' || (v->letter == 's' && arg->type > TV_STRING)) {
+    } else if (v->letter == 'v' || (v->letter == 't' && arg->type == TV_BOOL) ||
+               (v->letter == 's' && arg->type > TV_STRING)) {
         print_any(p, v, arg);
     } else {
         wrong_verb(p, v, arg);

@@ -24,8 +24,8 @@ const char *tmpl_type_name(const struct tmpl_value *v)
         [TV_ARGS] = "map[string]interface {}",
         [TV_LIST] = "[]string",
         [TV_TIME] = "*time.Time",
-        [TV_DATA] = "struct { Labels map[string]string; ExternalLabels map[string]string; "
-                    "ExternalURL string; Value interface {} }",
+        [TV_DATA] = ("struct { Labels map[string]string; ExternalLabels map[string]string; "
+                     "ExternalURL string; Value interface {} }"),
     };
     return names[v->type];
 }
@@ -105,7 +105,7 @@ static void print_labels(const struct metrics_label *items, size_t n, struct gs_
 // fmt's %v: shortest digits, with an exponent from 1e+06 (not 1e+21) on.
 static void print_double(double v, struct gs_buf *out)
 {
-    char text[GS_DOUBLE_SIZE], digits[GS_DOUBLE_SIZE];
+    char text[GS_DOUBLE_SIZE], digits[GS_DOUBLE_SIZE] = "";
     gs_format_double(v, text);
     const char *p = text + (text[0] == '-');
     size_t whole = strspn(p, "0123456789"), n = 0;

@@ -241,6 +241,8 @@ static struct gs_error *wanted_samples(struct run *r, const struct test_expr *x,
                                        struct rule_sample **ret)
 {
     struct rule_sample *items = gs_arena_alloc(&r->arena, (x->n_samples + 1) * sizeof(*items));
+    if (!items)
+        return gs_error_new(GS_ELIMIT, "too much memory");
     for (size_t i = 0; i < x->n_samples; i++) {
         const struct test_sample *s = &x->samples[i];
         struct gs_error *err =

@@ -80,7 +80,7 @@ static json_t *value_json(double v)
     if (!isfinite(v))
         return json_string(text);
     const char *p = text + (text[0] == '-'), *e = strchr(p, 'e');
-    int exponent = e ? atoi(e + 1) : 0, point = -1;
+    int exponent = e ? (int)strtol(e + 1, NULL, 10) : 0, point = -1;
     size_t n = 0;
     bool leading = true;
     for (; *p && p != e; p++) {

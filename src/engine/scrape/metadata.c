@@ -46,9 +46,13 @@ static char *unescape(struct gs_slice raw)
     char *out = gs_alloc(raw.len + 1);
     size_t n = 0;
     for (size_t i = 0; i < raw.len; i++) {
-        char c = raw.data[i], next = i + 1 < raw.len ? raw.data[i + 1] : '\0';
+        char c = raw.data[i], next = '\0';
+        if (i + 1 < raw.len)
+            next = raw.data[i + 1];
         bool known = c == '\\' && (next == '\\' || next == 'n' || next == '"');
-        out[n++] = !known ? c : next == 'n' ? '\n' : next;
+        if (known)
+            c = (char)(next == 'n' ? '\n' : next);
+        out[n++] = c;
         i += known;
     }
     return out;

@@ -204,7 +204,7 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
     struct metrics_line line;
     size_t expected = r->expect_len;
     while (r->next < r->end) {
-        if (expected && *r->next != '#' && next_expected(r, ret)) {
+        if (expected && !r->seen_eof && *r->next != '#' && next_expected(r, ret)) {
             r->expect_len = 0;
             return count(r, ret_more);
         }

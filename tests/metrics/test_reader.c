@@ -247,6 +247,22 @@ static void test_expected_lines(void **state)
     metrics_reader_free(r);
 }
 
+// Also the expected line is one too many behind the end.
+static void test_expected_after_eof(void **state)
+{
+    struct metrics_reader *r = metrics_reader_new();
+    struct metrics_line line;
+    bool more;
+    (void)state;
+    metrics_reader_start(r, GS_SLICE("b 2\n# EOF\n"), METRICS_OPENMETRICS, NULL);
+    assert_ok(metrics_reader_next(r, &line, &more));
+    metrics_reader_start(r, GS_SLICE("# EOF\nb 3\n"), METRICS_OPENMETRICS, NULL);
+    metrics_reader_expect(r, line.hash, line.identity.len);
+    assert_error(metrics_reader_next(r, &line, &more), GS_EINVAL,
+                 "line 2, column 1: unexpected text after # EOF");
+    metrics_reader_free(r);
+}
+
 static void note_metadata(void *arg, const struct metrics_metadata *m)
 {
     gs_buf_addf(arg, "%.*s:%.*s:%.*s:%s\n", GS_SLICE_ARG(m->family), GS_SLICE_ARG(m->help),
@@ -301,8 +317,8 @@ int main(void)
         cmocka_unit_test(test_malformed_braces), cmocka_unit_test(test_bounds_have_one_form),
         cmocka_unit_test(test_numbers),          cmocka_unit_test(test_short_numbers),
         cmocka_unit_test(test_wide_scan),        cmocka_unit_test(test_name_scan),
-        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_expected_after_eof),
+        cmocka_unit_test(test_metadata),         cmocka_unit_test(test_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

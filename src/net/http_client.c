@@ -3,6 +3,8 @@
 
 #include "net/http_client_ops.h"
 
+#include <microhttpd.h>
+
 struct http_op *http_send(struct http_client *c, const struct http_call *call,
                           const struct http_callbacks *cb, void *arg)
 {
@@ -40,4 +42,10 @@ void http_encode(struct gs_slice s, struct gs_buf *out)
         char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
         gs_buf_add(out, escape, sizeof(escape));
     }
+}
+
+const char *http_reason(int status)
+{
+    const char *text = MHD_get_reason_phrase_for((unsigned)status);
+    return text && !gs_streq(text, "Unknown") ? text : "";
 }

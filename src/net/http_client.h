@@ -51,6 +51,8 @@ struct http_call {
     size_t max_reply;         // bytes, 0: 64 MiB
 };
 
+const char *http_reason(int status); // "Not Found"; "" of what is none
+
 struct http_answer {
     int status;               // 0 when the transfer failed
     const char *content_type; // may be NULL

@@ -626,6 +626,8 @@ static struct promql_node *whole_selector(struct parser *p)
 {
     if (is_metric_word(&p->tok) || p->tok.type == T_LEFT_BRACE)
         return parse_selector(p);
+    if (!p->err && !p->lexer.input.len) // as above
+        p->err = gs_error_new(GS_EINVAL, "unknown position: parse error: unexpected end of input");
     parser_unexpected(p, NULL, NULL);
     return NULL;
 }

@@ -135,7 +135,7 @@ static void a_failing_target_is_down_and_its_series_end(void **state)
     GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
     const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
     assert_string_equal(gs_json_str(t, "health", NULL), "down");
-    assert_string_equal(gs_json_str(t, "lastError", NULL), "server returned HTTP status 503");
+    assert_string_equal(gs_json_str(t, "lastError", NULL), "server returned HTTP status 503 Service Unavailable");
     f.status = 200;
     f.body = "util{\n";
     loop_until(&f.loop, f.requests > 5);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 
 enum { DEFAULT_QUERIES = 20 }; // as Prometheus'
-enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
+enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct api_request *r);
 static void lifecycle_quit(struct api_request *r);
@@ -25,7 +25,7 @@ static const struct route routes[] = {
     {"/api/v1/query_exemplars", GET_POST, api_query_exemplars},
     {"/api/v1/format_query", GET_POST, api_format_query},
     {"/api/v1/parse_query", GET_POST, api_parse_query},
-    {"/api/v1/series", GET_POST, api_series, true},
+    {"/api/v1/series", GET_POST | DELETE, api_series, true},
     {"/api/v1/labels", GET_POST, api_labels, true},
     {"/api/v1/label/*/values", GET, api_label_values, true},
     {"/api/v1/scrape_pools", GET, api_scrape_pools},
@@ -82,10 +82,11 @@ static size_t find_route(struct gs_slice path)
 
 static unsigned method_bit(const char *method)
 {
-    return gs_streq(method, "GET")    ? GET
-           : gs_streq(method, "POST") ? POST
-           : gs_streq(method, "PUT")  ? PUT
-                                      : 0;
+    return gs_streq(method, "GET")      ? GET
+           : gs_streq(method, "POST")   ? POST
+           : gs_streq(method, "PUT")    ? PUT
+           : gs_streq(method, "DELETE") ? DELETE
+                                        : 0;
 }
 
 // The part behind the route prefix; without it, nothing.

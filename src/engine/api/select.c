@@ -79,6 +79,10 @@ void api_series(struct api_request *r)
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     size_t limit;
     int64_t start, end;
+    if (gs_streq(http_method(r->x), "DELETE")) {
+        api_fail(r, API_INTERNAL, "not implemented");
+        return;
+    }
     if (!http_query(r->x, "match[]")) {
         api_fail(r, API_BAD_DATA, "no match[] parameter provided");
         return;

@@ -9,19 +9,81 @@
 
 // --- targets ---
 
+static struct gs_slice part(const char *start, size_t len)
+{
+    return gs_slice_make(start, len);
+}
+
+struct url_parts {
+    struct gs_slice scheme, host, port, rest; // port: with its colon, or empty
+};
+
+static bool split_url(const char *url, struct url_parts *ret)
+{
+    const char *sep = strstr(url, "://");
+    if (!sep)
+        return false;
+    const char *host = sep + 3, *end = host + strcspn(host, "/?#");
+    const char *colon = memrchr(host, ':', (size_t)(end - host));
+    if (!colon || memchr(colon, ']', (size_t)(end - colon)))
+        colon = end;
+    *ret = (struct url_parts){part(url, (size_t)(sep - url)), part(host, (size_t)(colon - host)),
+                              part(colon, (size_t)(end - colon)), part(end, strlen(end))};
+    return true;
+}
+
+static const char *own_port(const struct engine_api *a)
+{
+    const struct http_header *f = a->cfg.flags;
+    while (f && f->name && !gs_streq(f->name, "web.listen-address"))
+        f++;
+    const char *colon = f && f->name && f->value ? strrchr(f->value, ':') : NULL;
+    return colon ? colon : "";
+}
+
+// Where a target of this host is reached from elsewhere: by the host of the external URL, the
+// engine itself by the whole of it. NULL: as it is.
+static char *global_url(const struct engine_api *a, const char *url)
+{
+    struct url_parts u, external;
+    if (!a->cfg.external_url || !split_url(url, &u) || !split_url(a->cfg.external_url, &external) ||
+        !(gs_slice_eq_str(u.host, "127.0.0.1") || gs_slice_eq_str(u.host, "localhost") ||
+          gs_slice_eq_str(u.host, "[::1]")))
+        return NULL;
+    if (gs_slice_eq_str(u.port, own_port(a))) {
+        u.scheme = external.scheme;
+        u.port = external.port;
+    }
+    return gs_format(GS_SLICE_FMT "://" GS_SLICE_FMT GS_SLICE_FMT GS_SLICE_FMT,
+                     GS_SLICE_ARG(u.scheme), GS_SLICE_ARG(external.host), GS_SLICE_ARG(u.port),
+                     GS_SLICE_ARG(u.rest));
+}
+
+static void set_global_urls(const struct engine_api *a, const json_t *targets)
+{
+    size_t i;
+    json_t *t;
+    json_array_foreach (targets, i, t) {
+        GS_AUTO_FREE char *url = global_url(a, gs_json_str(t, "globalUrl", NULL));
+        if (url)
+            gs_json_set_str(t, "globalUrl", url);
+    }
+}
+
 void api_targets(struct api_request *r)
 {
     GS_AUTO_FREE char *state = gs_strdup(api_param(r, "state"));
     const char *pool = api_param(r, "scrapePool");
     for (char *c = state; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    json_t *data = NULL;
-    if (r->api->cfg.scrapes)
-        data =
-            scrape_targets_json(r->api->cfg.scrapes, *state ? state : "any", *pool ? pool : NULL);
-    else
-        data =
-            json_pack("{s:[],s:[],s:{}}", "activeTargets", "droppedTargets", "droppedTargetCounts");
+    if (!r->api->cfg.scrapes) {
+        api_reply_json(r, json_pack("{s:[],s:[],s:{}}", "activeTargets", "droppedTargets",
+                                    "droppedTargetCounts"));
+        return;
+    }
+    json_t *data =
+        scrape_targets_json(r->api->cfg.scrapes, *state ? state : "any", *pool ? pool : NULL);
+    set_global_urls(r->api, json_object_get(data, "activeTargets"));
     api_reply_json(r, data);
 }
 

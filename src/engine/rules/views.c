@@ -148,12 +148,19 @@ static json_t *query_json(const struct rule *rule)
     return json_stringn(text.data ? text.data : "", text.len);
 }
 
+// 300, 0.5
+static json_t *seconds_json(int64_t ms)
+{
+    return ms % 1000 ? json_real((double)ms / 1000) : json_integer(ms / 1000);
+}
+
+// In the order of Prometheus.
 static void add_alert_fields(json_t *obj, const struct rule_state *s)
 {
     const struct rule *rule = s->rule;
-    gs_json_set_str(obj, "state", state_name(rule_state_of(s)));
-    json_object_set_new(obj, "duration", json_real((double)rule->for_ms / 1000));
-    json_object_set_new(obj, "keepFiringFor", json_real((double)rule->keep_firing_for_ms / 1000));
+    json_object_set_new(obj, "duration", seconds_json(rule->for_ms));
+    json_object_set_new(obj, "keepFiringFor", seconds_json(rule->keep_firing_for_ms));
+    json_object_set_new(obj, "labels", labels_json(rule->labels, rule->n_labels));
     json_object_set_new(obj, "annotations", labels_json(rule->annotations, rule->n_annotations));
     json_object_set_new(obj, "alerts", alerts_of(s));
 }
@@ -162,19 +169,22 @@ static json_t *rule_json(const struct rule_state *s)
 {
     static const char *const health[] = {"unknown", "ok", "err"};
     const struct rule *rule = s->rule;
+    bool alerts = rule->kind == RULE_ALERT;
     json_t *obj = json_object();
-    if (rule->kind == RULE_ALERT)
-        add_alert_fields(obj, s);
+    if (alerts)
+        gs_json_set_str(obj, "state", state_name(rule_state_of(s)));
     gs_json_set_str(obj, "name", rule->name);
     json_object_set_new(obj, "query", query_json(rule));
-    if (rule->kind == RULE_ALERT || rule->n_labels)
+    if (alerts)
+        add_alert_fields(obj, s);
+    else if (rule->n_labels)
         json_object_set_new(obj, "labels", labels_json(rule->labels, rule->n_labels));
     gs_json_set_str(obj, "health", health[s->health]);
     if (s->last_error)
         gs_json_set_str(obj, "lastError", s->last_error);
     json_object_set_new(obj, "evaluationTime", json_real((double)s->duration_ns / 1e9));
     json_object_set_new(obj, "lastEvaluation", time_json(s->last_eval_ms));
-    gs_json_set_str(obj, "type", rule->kind == RULE_ALERT ? "alerting" : "recording");
+    gs_json_set_str(obj, "type", alerts ? "alerting" : "recording");
     return obj;
 }
 
@@ -190,7 +200,7 @@ static json_t *group_json(const struct rule_runner *r, const char *type)
     gs_json_set_str(obj, "name", r->group->name);
     gs_json_set_str(obj, "file", r->group->file);
     json_object_set_new(obj, "rules", rules);
-    json_object_set_new(obj, "interval", json_real((double)r->interval_ms / 1000));
+    json_object_set_new(obj, "interval", seconds_json(r->interval_ms));
     gs_json_set_int(obj, "limit", r->group->limit);
     json_object_set_new(obj, "evaluationTime", json_real((double)r->duration_ns / 1e9));
     json_object_set_new(obj, "lastEvaluation", time_json(r->last_eval_ms));

@@ -82,7 +82,8 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     t->op = NULL;
     gs_arena_clear(&t->request);
     if (!err && answer->status != 200)
-        err = gs_error_new(GS_EPROTO, "server returned HTTP status %d", answer->status);
+        err = gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
+                           http_reason(answer->status));
     if (err && gs_error_code(err) == GS_ELIMIT) {
         gs_error_free(err);
         err = gs_error_new(GS_ELIMIT, "body size limit exceeded");

@@ -57,13 +57,25 @@ static struct metrics_label *copy_labels(struct gs_arena *arena,
     return l;
 }
 
+// As in forms, and in Prometheus' requests: '+' for a blank.
+static void add_encoded(struct gs_buf *out, struct gs_slice text)
+{
+    for (;;) {
+        struct gs_slice word = gs_slice_cut(&text, ' ');
+        http_encode(word, out);
+        if (!text.data)
+            return;
+        gs_buf_add_char(out, '+');
+    }
+}
+
 static void add_query(struct gs_buf *out, struct gs_slice name, struct gs_slice value, bool *first)
 {
     gs_buf_add_char(out, *first ? '?' : '&');
     *first = false;
-    http_encode(name, out);
+    add_encoded(out, name);
     gs_buf_add_char(out, '=');
-    http_encode(value, out);
+    add_encoded(out, value);
 }
 
 static void add_params(struct gs_buf *out, const struct engine_scrape_config *cfg,

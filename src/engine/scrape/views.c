@@ -46,14 +46,29 @@ static json_t *active_json(const struct scrape_job *j, const struct scrape_targe
     return obj;
 }
 
-// Calls fn for each job, of one pool when it is named.
-static void each_job(const struct scrape_manager *m, const char *pool,
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct scrape_job *x = *(const struct scrape_job *const *)a;
+    const struct scrape_job *y = *(const struct scrape_job *const *)b;
+    return strcmp(x->cfg->job_name, y->cfg->job_name);
+}
+
+// Calls fn for each job, by name.
+static void each_job(const struct scrape_manager *m,
                      void (*fn)(void *arg, const struct scrape_job *j), void *arg)
 {
+    size_t n = 0;
+    for (const struct scrape_set *s = m->sets; s; s = s->next)
+        n += s->n;
+    GS_AUTO_FREE const struct scrape_job **jobs = gs_alloc_array(n + 1, sizeof(*jobs));
+    n = 0;
     for (const struct scrape_set *s = m->sets; s; s = s->next)
         for (size_t i = 0; i < s->n; i++)
-            if (!pool || gs_streq(pool, s->jobs[i]->cfg->job_name))
-                fn(arg, s->jobs[i]);
+            jobs[n++] = s->jobs[i];
+    if (n)
+        qsort(jobs, n, sizeof(*jobs), compare_jobs);
+    for (size_t i = 0; i < n; i++)
+        fn(arg, jobs[i]);
 }
 
 static int compare_targets(const void *a, const void *b)
@@ -81,6 +96,8 @@ static void each_target(const struct scrape_job *j,
 }
 
 struct targets_view {
+    const char *pool; // NULL: all
+    bool shows_active, shows_dropped;
     json_t *active, *dropped, *counts;
 };
 
@@ -93,10 +110,14 @@ static void add_active(void *arg, const struct scrape_job *j, const struct scrap
 static void add_job(void *arg, const struct scrape_job *j)
 {
     struct targets_view *v = arg;
-    if (v->active)
+    bool wanted = !v->pool || gs_streq(v->pool, j->cfg->job_name);
+    if (v->shows_active && wanted)
         each_target(j, add_active, v);
+    if (!v->shows_dropped)
+        return;
+    // As in Prometheus the counts are of all pools.
     json_object_set_new(v->counts, j->cfg->job_name, json_integer((json_int_t)j->n_dropped));
-    for (size_t i = 0; v->dropped && i < j->n_dropped_kept; i++) {
+    for (size_t i = 0; wanted && i < j->n_dropped_kept; i++) {
         json_t *d = json_object();
         json_object_set_new(d, "discoveredLabels",
                             labels_json(j->dropped[i].discovered, j->dropped[i].n_discovered));
@@ -107,14 +128,17 @@ static void add_job(void *arg, const struct scrape_job *j)
 
 json_t *scrape_targets_json(const struct scrape_manager *m, const char *state, const char *pool)
 {
-    struct targets_view v = {.counts = json_object()};
-    bool active = !gs_streq(state, "dropped"), dropped = !gs_streq(state, "active");
+    bool any = gs_streq(state, "any");
+    struct targets_view v = {.pool = pool,
+                             .shows_active = any || gs_streq(state, "active"),
+                             .shows_dropped = any || gs_streq(state, "dropped"),
+                             .active = json_array(),
+                             .dropped = json_array()};
+    v.counts = v.shows_dropped ? json_object() : json_null();
     json_t *data = json_object();
-    v.active = active ? json_array() : NULL;
-    v.dropped = dropped ? json_array() : NULL;
-    each_job(m, pool, add_job, &v);
-    json_object_set_new(data, "activeTargets", active ? v.active : json_array());
-    json_object_set_new(data, "droppedTargets", dropped ? v.dropped : json_array());
+    each_job(m, add_job, &v);
+    json_object_set_new(data, "activeTargets", v.active);
+    json_object_set_new(data, "droppedTargets", v.dropped);
     json_object_set_new(data, "droppedTargetCounts", v.counts);
     return data;
 }
@@ -127,7 +151,7 @@ static void add_pool(void *arg, const struct scrape_job *j)
 json_t *scrape_pools_json(const struct scrape_manager *m)
 {
     json_t *data = json_object(), *pools = json_array();
-    each_job(m, NULL, add_pool, pools);
+    each_job(m, add_pool, pools);
     json_object_set_new(data, "scrapePools", pools);
     return data;
 }
@@ -200,7 +224,7 @@ json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric,
 {
     struct metadata_view v = {json_object(), metric, limit, limit_per_metric, NULL, 0, NULL};
     if (limit != 0)
-        each_job(m, NULL, metadata_of_job, &v);
+        each_job(m, metadata_of_job, &v);
     return v.out;
 }
 
@@ -250,7 +274,7 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
                                      const char *metric, int64_t limit)
 {
     struct metadata_view v = {json_array(), metric, limit, 0, matchers, n_matchers, NULL};
-    each_job(m, NULL, job_target_metadata, &v);
+    each_job(m, job_target_metadata, &v);
     return v.out;
 }
 
@@ -289,7 +313,7 @@ static void write_one(struct gs_buf *out, const char *name, enum metrics_type ty
 void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out)
 {
     struct totals t = {0};
-    each_job(m, NULL, add_job_totals, &t);
+    each_job(m, add_job_totals, &t);
     write_one(out, "prometheus_target_scrape_pools_total", METRICS_COUNTER, "Scrape pools.",
               (double)t.pools);
     write_one(out, "prometheus_sd_discovered_targets", METRICS_GAUGE, "Targets that are scraped.",

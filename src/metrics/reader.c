@@ -26,6 +26,7 @@ void metrics_reader_free(struct metrics_reader *r)
         return;
     free(r->labels);
     free(r->scratch);
+    free(r->comments);
     free(r);
 }
 
@@ -36,13 +37,29 @@ void metrics_reader_on_metadata(struct metrics_reader *r,
     r->metadata_arg = arg;
 }
 
+bool metrics_reader_metadata_changed(struct metrics_reader *r)
+{
+    bool changed = r->comments_changed || r->comment_at < r->n_comments;
+    r->n_comments = r->comment_at;
+    r->comments_changed = false;
+    return changed;
+}
+
+void metrics_reader_forget_metadata(struct metrics_reader *r)
+{
+    r->n_comments = r->comment_at = 0;
+}
+
 void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
                           const struct metrics_limits *limits)
 {
     static const struct metrics_limits none = {0};
     r->next = r->fetched = text.data;
     r->end = text.len ? text.data + text.len : text.data;
+    if (r->om != (f == METRICS_OPENMETRICS)) // other rules for what # lines may be
+        metrics_reader_forget_metadata(r);
     r->om = f == METRICS_OPENMETRICS;
+    r->comment_at = 0;
     r->limits = limits ? *limits : none;
     if (!r->limits.max_line)
         r->limits.max_line = DEFAULT_MAX_LINE;
@@ -113,6 +130,27 @@ static bool next_expected(struct metrics_reader *r, struct metrics_line *ret)
                                  .hash = r->expect_hash,
                                  .value = value,
                                  .number = ++r->number};
+    return true;
+}
+
+// The # line at the place is that of the last text. False: then nothing has changed.
+static bool next_known_comment(struct metrics_reader *r)
+{
+    const char *p = r->next;
+    if (r->comment_at == r->n_comments)
+        return false;
+    const struct reader_comment *c = &r->comments[r->comment_at];
+    size_t left = (size_t)(r->end - p);
+    if (left < c->len || (left > c->len && p[c->len] != '\n') || c->len > r->limits.max_line ||
+        metrics_hash(p, c->len, r->seed) != c->hash)
+        return false;
+    if (c->has_type) {
+        r->family = gs_slice_make(p + c->family_at, c->family_len);
+        r->type = c->type;
+    }
+    r->next = p + c->len + (left > c->len);
+    r->number++;
+    r->comment_at++;
     return true;
 }
 
@@ -208,6 +246,8 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
             r->expect_len = 0;
             return count(r, ret_more);
         }
+        if (*r->next == '#' && !r->seen_eof && next_known_comment(r))
+            continue;
         struct gs_error *err = take_line(r);
         if (err)
             return err;

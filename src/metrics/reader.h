@@ -52,9 +52,13 @@ void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len);
 // As in Prometheus 3, le of a histogram and quantile of a summary are put in one form ("1.0").
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
                                        const struct metrics_label **ret, size_t *ret_n);
-// Called by _next for each family's # HELP, # TYPE, # UNIT. NULL: none.
+// Called by _next for # HELP, # TYPE and # UNIT, unless the line is the one at its place among
+// those of the last text: who reads the same target again hears of changes only. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
+// At the end of a text: whether any was called for, or is gone, since this was asked last.
+bool metrics_reader_metadata_changed(struct metrics_reader *r);
+void metrics_reader_forget_metadata(struct metrics_reader *r); // the next text has only new ones
 
 // As metrics_parse_text, in either format.
 struct gs_error *metrics_parse(struct gs_slice text, enum metrics_format format,

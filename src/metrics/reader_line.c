@@ -2,7 +2,9 @@
 // What stands behind an identity, and the # lines.
 #include "metrics/reader_private.h"
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "metrics/hash.h"
 #include "metrics/scan.h"
 
 #include <math.h>
@@ -199,6 +201,26 @@ static bool is_eof(const struct metrics_reader *r)
     return r->om && gs_slice_eq_str(r->line, "# EOF");
 }
 
+static void remember(struct metrics_reader *r, const struct metrics_metadata *m)
+{
+    const char *line = r->line.data; // and a \r behind it
+    size_t len = (size_t)(r->next - line) - (r->next[-1] == '\n');
+    r->comments_changed = true;
+    if (len > UINT32_MAX)
+        return;
+    gs_grow(&r->comments, &r->comments_cap, r->comment_at, sizeof(*r->comments));
+    r->comments[r->comment_at++] = (struct reader_comment){
+        .hash = metrics_hash(line, len, r->seed),
+        .len = (uint32_t)len,
+        .family_at = (uint32_t)(m->family.data - line),
+        .family_len = (uint32_t)m->family.len,
+        .type = m->type,
+        .has_type = m->type_name != NULL,
+    };
+    if (r->n_comments < r->comment_at)
+        r->n_comments = r->comment_at;
+}
+
 static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice keyword)
 {
     struct metrics_metadata m = {0};
@@ -221,9 +243,12 @@ static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice 
         err = reader_fail(r, "the help text is not UTF-8");
     else
         m.help = text;
-    if (!err && r->on_metadata)
+    if (err)
+        return err;
+    remember(r, &m);
+    if (r->on_metadata)
         r->on_metadata(r->metadata_arg, &m);
-    return err;
+    return NULL;
 }
 
 struct gs_error *reader_comment(struct metrics_reader *r)

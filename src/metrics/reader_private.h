@@ -4,6 +4,13 @@
 
 #include "metrics/reader.h"
 
+struct reader_comment { // a line of metadata
+    uint64_t hash;
+    uint32_t len, family_at, family_len;
+    enum metrics_type type;
+    bool has_type;
+};
+
 struct metrics_reader {
     const char *next, *end; // what was not read yet
     const char *fetched;    // the caches were asked for what is before it
@@ -27,6 +34,9 @@ struct metrics_reader {
     size_t scratch_len, scratch_cap;
     void (*on_metadata)(void *arg, const struct metrics_metadata *m);
     void *metadata_arg;
+    struct reader_comment *comments; // of the last text; those before comment_at of this one
+    size_t n_comments, comments_cap, comment_at;
+    bool comments_changed;
 };
 
 struct gs_error *reader_fail(const struct metrics_reader *r, const char *what) GS_MUST_USE;

@@ -289,6 +289,64 @@ static void test_metadata(void **state)
     metrics_reader_free(r);
 }
 
+// What a text changes of the metadata of the one before.
+static void expect_changes(struct metrics_reader *r, struct gs_buf *out, enum metrics_format f,
+                           const char *text, bool changed, const char *calls)
+{
+    struct metrics_line line;
+    bool more = true;
+    gs_buf_clear(out);
+    metrics_reader_start(r, gs_slice_of(text), f, NULL);
+    while (more)
+        assert_ok(metrics_reader_next(r, &line, &more));
+    assert_int_equal(metrics_reader_metadata_changed(r), changed);
+    assert_string_equal(out->data ? out->data : "", calls);
+}
+
+static void test_metadata_of_the_last_text(void **state)
+{
+    static const char plain[] = "# HELP a x\n# by hand\n# TYPE a gauge\na 1\n# TYPE b counter";
+    static const char returns[] = "# HELP a x\r\n# TYPE a gauge\r\na 1\r\n";
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct metrics_reader *r = metrics_reader_new();
+    metrics_reader_on_metadata(r, note_metadata, &out);
+    expect_changes(r, &out, METRICS_TEXT, plain, true, "a:x::\na:::gauge\nb:::counter\n");
+    expect_changes(r, &out, METRICS_TEXT, plain, false, "");
+    expect_changes(r, &out, METRICS_TEXT, "# HELP a x\n# TYPE a gauge\na 2\n", true, "");
+    expect_changes(r, &out, METRICS_TEXT, "# HELP a y\n# TYPE a gauge\na 2\n", true, "a:y::\n");
+    expect_changes(r, &out, METRICS_TEXT, "# HELP a y\n# TYPE a gauge\n# HELP a y\na 2\n", true,
+                   "a:y::\n");
+    metrics_reader_forget_metadata(r);
+    expect_changes(r, &out, METRICS_TEXT, returns, true, "a:x::\na:::gauge\n");
+    expect_changes(r, &out, METRICS_TEXT, returns, false, "");
+    // The other format has other rules.
+    expect_changes(r, &out, METRICS_OPENMETRICS, "# TYPE a gauge\na 1\n# EOF\n", true,
+                   "a:::gauge\n");
+    expect_changes(r, &out, METRICS_OPENMETRICS, "# TYPE a gauge\na 1\n# EOF\n", false, "");
+    expect_changes(r, &out, METRICS_TEXT, "# TYPE a gauge\na 1\n# EOF\n", true, "a:::gauge\n");
+    metrics_reader_free(r);
+    (void)state;
+}
+
+// A type that was passed over still says how the bounds of new series are written.
+static void test_known_type_still_counts(void **state)
+{
+    static const char first[] = "# TYPE h histogram\nh_bucket{le=\"1\"} 2\n";
+    struct metrics_reader *r = metrics_reader_new();
+    struct metrics_line line;
+    const struct metrics_label *labels;
+    size_t n;
+    bool more;
+    for (int i = 0; i < 2; i++) {
+        metrics_reader_start(r, gs_slice_of(first), METRICS_TEXT, NULL);
+        assert_ok(metrics_reader_next(r, &line, &more));
+        assert_ok(metrics_reader_labels(r, &line, &labels, &n));
+        assert_true(gs_slice_eq_str(labels[1].value, "1.0"));
+    }
+    metrics_reader_free(r);
+    (void)state;
+}
+
 static void test_formats(void **state)
 {
     enum metrics_format f;
@@ -313,12 +371,20 @@ static void test_formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quoted_names),     cmocka_unit_test(test_openmetrics),
-        cmocka_unit_test(test_malformed_braces), cmocka_unit_test(test_bounds_have_one_form),
-        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_short_numbers),
-        cmocka_unit_test(test_wide_scan),        cmocka_unit_test(test_name_scan),
-        cmocka_unit_test(test_expected_lines),   cmocka_unit_test(test_expected_after_eof),
-        cmocka_unit_test(test_metadata),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_quoted_names),
+        cmocka_unit_test(test_openmetrics),
+        cmocka_unit_test(test_malformed_braces),
+        cmocka_unit_test(test_bounds_have_one_form),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_short_numbers),
+        cmocka_unit_test(test_wide_scan),
+        cmocka_unit_test(test_name_scan),
+        cmocka_unit_test(test_expected_lines),
+        cmocka_unit_test(test_expected_after_eof),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_metadata_of_the_last_text),
+        cmocka_unit_test(test_known_type_still_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,10 +59,8 @@ struct scrape_ingest {
     struct metrics_reader *reader;
     struct engine_label_builder builder;
     struct scrape_metadata *metadata;
-    struct lines metadata_lines; // hashes of the # lines, in their order
-    size_t metadata_at;
     unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
-    bool metadata_changed, metadata_sweeping;
+    bool metadata_sweeping;
     struct lines lines; // of the last good scrape
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
@@ -95,32 +93,16 @@ static void push_line(struct lines *l, struct line item)
 
 // --- metadata ---
 
-// The # lines rarely change: only those with another hash than at their place are looked at.
 static void on_metadata(void *arg, const struct metrics_metadata *m)
 {
     struct scrape_ingest *in = arg;
-    struct gs_slice last = m->help.data   ? m->help
-                           : m->unit.data ? m->unit
-                                          : gs_slice_of(m->type_name);
-    uint64_t hash =
-        metrics_hash(last.data, last.len, metrics_hash(m->family.data, m->family.len, 0));
-    size_t i = in->metadata_at++;
-    if (i < in->metadata_lines.n && in->metadata_lines.items[i].hash == hash)
-        return;
-    in->metadata_changed = true;
     scrape_metadata_set(in->metadata, m);
-    if (i < in->metadata_lines.n)
-        in->metadata_lines.items[i].hash = hash;
-    else
-        push_line(&in->metadata_lines, (struct line){.hash = hash});
 }
 
 // After a change all lines are read anew once, and the families that they do not name are dropped.
 static void metadata_scraped(struct scrape_ingest *in)
 {
-    bool changed = in->metadata_changed || in->metadata_at < in->metadata_lines.n;
-    in->metadata_changed = false;
-    in->metadata_lines.n = in->metadata_at;
+    bool changed = metrics_reader_metadata_changed(in->reader);
     if (in->metadata_sweeping) {
         in->metadata_sweeping = false;
         scrape_metadata_sweep(in->metadata);
@@ -130,7 +112,7 @@ static void metadata_scraped(struct scrape_ingest *in)
         in->metadata_sweep_in = KEEP_METADATA;
     if (in->metadata_sweep_in && --in->metadata_sweep_in == 0) {
         in->metadata_sweeping = true;
-        in->metadata_lines.n = 0;
+        metrics_reader_forget_metadata(in->reader);
         scrape_metadata_begin_sweep(in->metadata);
     }
 }
@@ -170,7 +152,6 @@ void scrape_ingest_free(struct scrape_ingest *in)
     engine_labels_finish(&in->builder);
     gs_arena_finish(&in->arena);
     free(in->target.items);
-    free(in->metadata_lines.items);
     free(in->lines.items);
     free(in);
 }
@@ -355,7 +336,6 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
         .max_line = MAX_LINE, .max_labels = MAX_LABELS, .max_samples = MAX_SAMPLES};
     struct scrape_ingest *in = p->in;
     metrics_reader_start(in->reader, body, format, &limits);
-    in->metadata_at = 0;
     for (;;) {
         struct metrics_line l;
         bool more;

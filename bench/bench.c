@@ -44,7 +44,7 @@ _Noreturn void bench_fail(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fflush(stdout);
+    (void)fflush(stdout);
     fputs("bench: ", stderr);
     vfprintf(stderr, fmt, ap);
     fputc('\n', stderr);
@@ -91,7 +91,7 @@ static void watch_signals(void)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     if (pthread_create(&thread, NULL, wait_for_signal, &signals) != 0)
         bench_fail("no thread");
     pthread_detach(thread);
@@ -149,7 +149,7 @@ static _Noreturn void run_child(const char *log, const char *const *argv)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int null = open("/dev/null", O_RDONLY);
@@ -164,7 +164,7 @@ pid_t bench_start(const char *log, const char *const *argv)
 {
     struct child *c = find_child(0);
     char *path = gs_format("%s/%s", dir, log);
-    fflush(NULL);
+    (void)fflush(NULL);
     pid_t pid = fork();
     if (pid < 0)
         bench_fail("fork: %s", strerror(errno));

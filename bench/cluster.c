@@ -359,7 +359,7 @@ _Noreturn void cluster_serve(int pods, uint16_t kubernetes_port, uint16_t source
     bench_check(http_server_start(&c.loop, &cfg, serve_source, &c, &source));
     printf("kubernetes port %u\nsource port %u\n", http_server_port(kubernetes),
            http_server_port(source));
-    fflush(stdout);
+    (void)fflush(stdout);
     for (;;)
         uv_run(&c.loop, UV_RUN_DEFAULT);
 }

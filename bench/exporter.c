@@ -71,7 +71,7 @@ static void judge(const char *what, struct usage u)
 static _Noreturn void be_process(unsigned i)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGTERM, SIG_DFL);
     struct sim_ctx *gpu = NULL;
     struct sim_alloc *memory = NULL;
     if (sim_ctx_open(i % GPUS, &gpu) || sim_mem_alloc(gpu, (uint64_t)64 << 20, &memory))
@@ -84,7 +84,7 @@ static _Noreturn void be_process(unsigned i)
 
 static void start_processes(pid_t *ret)
 {
-    fflush(NULL);
+    (void)fflush(NULL);
     for (unsigned i = 0; i < PROCESSES; i++) {
         ret[i] = fork();
         if (ret[i] == 0)
@@ -308,7 +308,7 @@ static pid_t start_floor(struct gs_slice body, uint16_t *ret_port)
         getsockname(fd, (struct sockaddr *)&a, &len) < 0)
         bench_fail("no socket to listen on");
     *ret_port = ntohs(a.sin_port);
-    fflush(NULL);
+    (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
         be_floor(fd, body);

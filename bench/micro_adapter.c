@@ -93,7 +93,7 @@ _Noreturn void micro_adapter_serve(void)
     struct http_server *server = NULL;
     bench_check(http_server_start(&loop, &cfg, adapter_handle, adapter, &server));
     printf("port %u\n", http_server_port(server));
-    fflush(stdout);
+    (void)fflush(stdout);
     for (;;)
         uv_run(&loop, UV_RUN_DEFAULT);
 }

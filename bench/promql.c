@@ -148,7 +148,7 @@ static void measure(struct promql_engine *e, const char *text, bool range)
 
 int main(int argc, char **argv)
 {
-    int n = argc > 1 ? atoi(argv[1]) : 10000;
+    int n = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 10000;
     if (n < 1 || n > 1000000)
         bench_fail("usage: promql [SERIES [QUERY]]");
     struct tsdb *db = tsdb_new(NULL);

@@ -42,10 +42,18 @@ struct seen {
     size_t n, cap;
 };
 
+// Tells NaNs and zeros apart.
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
 static bool same(const struct metrics_line *a, const struct metrics_line *b)
 {
     return a->identity.data == b->identity.data && a->identity.len == b->identity.len &&
-           a->hash == b->hash && memcmp(&a->value, &b->value, sizeof(a->value)) == 0 &&
+           a->hash == b->hash && bits_of(a->value) == bits_of(b->value) &&
            a->has_timestamp == b->has_timestamp && a->timestamp_ms == b->timestamp_ms &&
            a->has_exemplar == b->has_exemplar && a->number == b->number;
 }

@@ -23,7 +23,10 @@ static void compare(void *arg, const struct metrics_label *labels, size_t n, int
 {
     struct expected *e = arg;
     size_t i = e->seen++ % e->n;
-    if (n != e->n_labels || t != e->t[i] || memcmp(&v, &e->v[i], sizeof(v)) != 0)
+    uint64_t bits, want;
+    memcpy(&bits, &v, sizeof(bits));
+    memcpy(&want, &e->v[i], sizeof(want));
+    if (n != e->n_labels || t != e->t[i] || bits != want)
         __builtin_trap();
     for (size_t l = 0; l < n; l++)
         if (!gs_slice_eq(labels[l].name, e->labels[l].name) ||

@@ -99,8 +99,8 @@ struct hpa_sample {
 struct hpa_metric_observation {
     const struct hpa_sample *samples;
     size_t n_samples;
-    // Non-NULL: the metric could not be had. The innermost error text, as the metrics client words
-    // it.
+    // Non-NULL: the metric could not be had. The innermost error text, in the words of the metrics
+    // client.
     const char *error;
 };
 struct hpa_observation {

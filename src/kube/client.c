@@ -35,8 +35,10 @@ void kube_client_free(struct kube_client *c)
 {
     if (!c)
         return;
-    while (c->requests)
-        kube_request_cancel(c->requests);
+    for (struct kube_request *r = c->requests, *next; r; r = next) {
+        next = r->next;
+        kube_request_cancel(r);
+    }
     free(c);
 }
 

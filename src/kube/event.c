@@ -85,8 +85,10 @@ void kube_recorder_free(struct kube_recorder *r)
 {
     if (!r)
         return;
-    while (r->newest)
-        entry_free(r->newest);
+    for (struct entry *e = r->newest, *older; e; e = older) {
+        older = e->older;
+        entry_free(e);
+    }
     gs_hmap_free(r->entries);
     kube_event_limit_free(r->limit);
     free(r->component);

@@ -171,8 +171,10 @@ bool kube_check_label_value(struct gs_slice s, struct gs_buf *why)
 bool kube_check_env_name(struct gs_slice s, struct gs_buf *why)
 {
     bool ok = s.len > 0 && !is_digit(s.data[0]);
-    for (size_t i = 0; ok && i < s.len; i++)
-        ok = is_alnum(s.data[i]) || memchr("-._", s.data[i], 3);
+    for (size_t i = 0; ok && i < s.len; i++) {
+        char c = s.data[i];
+        ok = is_alnum(c) || c == '-' || c == '.' || c == '_';
+    }
     if (!ok)
         add(why, "",
             "a valid environment variable name must consist of alphabetic characters, digits, '_', "

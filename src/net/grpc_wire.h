@@ -33,8 +33,7 @@ struct grpc_conn {
     struct gs_buf out; // being written
     char *in;
     nghttp2_session *session;
-    // The handles are closed and the session is gone: the owner ends its calls and frees the
-    // struct.
+    // The handles are closed and the session is gone: the owner ends its calls and frees this.
     void (*on_closed)(struct grpc_conn *c);
     char reason[128]; // why it was closed, for people
     bool connected, writing, closing;

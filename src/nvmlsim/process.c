@@ -13,8 +13,7 @@
 enum { STAT_STATE = 0, STAT_START_TIME = 19 }; // fields behind the command name, counted from 0
 
 // State and start time from the text of /proc/<pid>/stat. The command name may contain anything,
-// also
-// ")": the fields follow the last one.
+// also ")": the fields follow the last one.
 static bool parse_stat(struct gs_slice text, char *ret_state, uint64_t *ret_start)
 {
     while (text.len && text.data[text.len - 1] != ')')

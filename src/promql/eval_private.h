@@ -23,8 +23,7 @@ struct promql_engine {
     struct tsdb *db;
     struct promql_config cfg;
     int64_t usual_timeout_ms, usual_lookback_ms; // of the configuration; cfg has those in force
-    struct gs_arena spare; // of the last query, empty: a first touch of memory costs more than most
-                           // queries
+    struct gs_arena spare; // of the last query, empty: new memory costs more than most queries
     bool has_spare;
     struct promql_cache *cache;
     bool (*pause)(void *arg); // NULL: queries run through

@@ -6,6 +6,7 @@
 #include "../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "filled.h"
 #include "kube/client.h"
 #include "net/http_server.h"
 
@@ -96,27 +97,9 @@ static void finish(struct fixture *f)
     rmdir(f->dir);
 }
 
-// PORT in the text is the server's, DIR the test's folder.
-static char *filled(const struct fixture *f, const char *text)
-{
-    struct gs_buf out = {0};
-    for (const char *c = text; *c;) {
-        if (gs_starts(c, "PORT")) {
-            gs_buf_addf(&out, "%d", http_server_port(f->server));
-            c += 4;
-        } else if (gs_starts(c, "DIR")) {
-            gs_buf_add_str(&out, f->dir);
-            c += 3;
-        } else {
-            gs_buf_add_char(&out, *c++);
-        }
-    }
-    return gs_buf_take(&out);
-}
-
 static void apply(struct fixture *f, const char *yaml)
 {
-    GS_AUTO_FREE char *text = filled(f, yaml);
+    GS_AUTO_FREE char *text = filled_in(f->server, f->dir, yaml);
     struct engine_config *cfg;
     assert_ok(engine_config_parse(gs_slice_of(text), "p.yml", ".", &cfg));
     notifier_apply(f->n, cfg);
@@ -199,8 +182,9 @@ static void alertmanagers_of_files_are_found_and_waited_for(void **state)
     struct fixture f;
     start(&f);
     GS_AUTO_FREE char *path = gs_format("%s/am.json", f.dir);
-    GS_AUTO_FREE char *list = filled(&f, "[{\"targets\":[\"127.0.0.1:PORT\",\"gone:1\"],"
-                                         "\"labels\":{\"kind\":\"am\"}}]");
+    GS_AUTO_FREE char *list = filled_in(f.server, f.dir,
+                                        "[{\"targets\":[\"127.0.0.1:PORT\",\"gone:1\"],"
+                                        "\"labels\":{\"kind\":\"am\"}}]");
     assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(list)));
     apply(&f, "alerting: {alertmanagers: [{file_sd_configs: [{files: ['DIR/*.json']}],\n"
               "  relabel_configs: [{source_labels: [__address__], regex: 'gone.*', action: drop},\n"

@@ -6,6 +6,7 @@
 #include "../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "filled.h"
 #include "net/http_server.h"
 
 struct fixture {
@@ -28,27 +29,9 @@ static void write_to(const char *path, const char *text)
     assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
 }
 
-// PORT in the text is the server's, DIR the folder.
-static char *filled(const struct fixture *f, const char *text)
-{
-    struct gs_buf out = {0};
-    for (const char *c = text; *c;) {
-        if (gs_starts(c, "PORT")) {
-            gs_buf_addf(&out, "%d", http_server_port(f->server));
-            c += 4;
-        } else if (gs_starts(c, "DIR")) {
-            gs_buf_add_str(&out, f->dir);
-            c += 3;
-        } else {
-            gs_buf_add_char(&out, *c++);
-        }
-    }
-    return gs_buf_take(&out);
-}
-
 static void write_config(struct fixture *f, const char *text)
 {
-    GS_AUTO_FREE char *yaml = filled(f, text);
+    GS_AUTO_FREE char *yaml = filled_in(f->server, f->dir, text);
     write_to(f->config, yaml);
 }
 

@@ -70,7 +70,7 @@ static void serve(void *ctx, struct http_exchange *x)
 
 static int set_up(void **state)
 {
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     struct fixture *f = gs_alloc(sizeof(*f));
     const struct http_server_config server = {.address = "127.0.0.1"};
     uv_loop_init(&f->loop);

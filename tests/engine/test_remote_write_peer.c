@@ -175,7 +175,7 @@ static void test_prometheus_has_every_sample(void **state)
 {
     if (system("command -v prometheus >/dev/null 2>&1") != 0)
         skip();
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     struct world w = {0};
     uv_loop_init(&w.loop);
     uv_timer_init(&w.loop, &w.clock);

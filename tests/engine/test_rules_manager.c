@@ -449,7 +449,7 @@ static void test_real_alertmanager(void **state)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alert_is_sent),
         cmocka_unit_test(test_a_long_evaluation_pauses),

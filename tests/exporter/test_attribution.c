@@ -234,7 +234,7 @@ static void on_change(void *arg)
 static int setup(void **state)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&f->loop);
     strcpy(f->dir, "/tmp/gpuscale-attribution-XXXXXX");
     assert_non_null(mkdtemp(f->dir));

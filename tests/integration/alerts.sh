@@ -5,33 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq prometheus prometheus-alertmanager
 
-pids=
-stop_all() {
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-}
-alerts_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    stop_all
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in engine prometheus am-engine am-prometheus; do
-            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 30 "$dir/$log.log"; }
-        done
-    fi
-    rm -rf "$dir"
-    exit "$code"
-}
-trap alerts_finish EXIT
-
-free_port() {
-    while :; do
-        port=$(shuf -i 20000-29999 -n 1)
-        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-    done
-    echo "$port"
-}
-
 # --- an Alertmanager for each ---
 
 printf 'route: {receiver: none}\nreceivers: [{name: none}]\n' >"$dir/am.yml"

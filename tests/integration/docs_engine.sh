@@ -26,10 +26,7 @@ gpuscale exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.lo
 exporter_pid=$!
 wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
 exporter_port=$(sed -n 's#.*http://127.0.0.1:\([0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
-while :; do
-    engine_port=$(shuf -i 20000-29999 -n 1)
-    curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$engine_port/" || [ $? != 7 ] || break
-done
+engine_port=$(free_port)
 export GPUSCALE_URL=http://127.0.0.1:$engine_port
 
 for file in "$dir"/files/*; do

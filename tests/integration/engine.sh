@@ -4,33 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq promtool prometheus
 
-pids=
-stop_all() {
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-}
-engine_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    stop_all
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in exporter engine prometheus; do
-            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 30 "$dir/$log.log"; }
-        done
-    fi
-    rm -rf "$dir" ${also_remove:+"$also_remove"}
-    exit "$code"
-}
-trap engine_finish EXIT
-
-free_port() {
-    while :; do
-        port=$(shuf -i 20000-29999 -n 1)
-        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-    done
-    echo "$port"
-}
-
 export GPUSCALE_SIM=/gpuscale-engine-$$
 also_remove=/dev/shm$GPUSCALE_SIM
 "$gpuscale" exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &

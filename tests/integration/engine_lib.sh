@@ -3,21 +3,6 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq
 
-pids=
-crash_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    pids="$pids $(cat "$dir"/*.pid 2>/dev/null || true)"
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in "$dir"/*.log; do echo "--- $log:" && tail -n 20 "$log"; done
-    fi
-    rm -rf "$dir" ${also_remove:+"$also_remove"}
-    exit "$code"
-}
-trap crash_finish EXIT
-
 export GPUSCALE_SIM=/gpuscale-engine-$$
 also_remove=/dev/shm$GPUSCALE_SIM
 "$gpuscale" exporter --simulate 8xA100-SXM4-80GB --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &

@@ -11,6 +11,14 @@ up_pid= also_remove=
 export KUBECONFIG=$dir/data/kubeconfig
 unset GPUSCALE_SIM XDG_DATA_HOME 2>/dev/null || true
 
+# Programs that a test starts itself, in place of gpuscale up or beside it: their pids in $pids or in $dir/*.pid.
+pids=
+stop_all() {
+    pids="$pids $(cat "$dir"/*.pid 2>/dev/null || true)"
+    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
+    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
+}
+
 finish() {
     code=$?
     trap - EXIT INT TERM
@@ -18,9 +26,11 @@ finish() {
         kill -TERM "$up_pid" 2>/dev/null || true
         wait "$up_pid" 2>/dev/null || true
     fi
-    if [ "$code" != 0 ] && [ "$code" != 77 ] && [ -f "$dir/up.log" ]; then
-        echo "--- gpuscale up:"
-        tail -n 60 "$dir/up.log"
+    stop_all
+    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
+        for log in "$dir"/*.log; do
+            [ ! -f "$log" ] || { echo "--- $log:" && tail -n 60 "$log"; }
+        done
     fi
     rm -rf "$dir" ${also_remove:+"$also_remove"}
     exit "$code"
@@ -57,6 +67,14 @@ wait_for() {
         sleep 0.2
     done
     echo "ok: $what"
+}
+
+free_port() {
+    while :; do
+        port=$(shuf -i 20000-29999 -n 1)
+        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
+    done
+    echo "$port"
 }
 
 # start_up [flags]: in the background; returns when the API answers.

@@ -4,22 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq prometheus
 
-pids=
-limits_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in exporter engine prometheus; do
-            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 20 "$dir/$log.log"; }
-        done
-    fi
-    rm -rf "$dir" ${also_remove:+"$also_remove"}
-    exit "$code"
-}
-trap limits_finish EXIT
-
 export GPUSCALE_SIM=/gpuscale-limits-$$
 also_remove=/dev/shm$GPUSCALE_SIM
 "$gpuscale" exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
@@ -57,10 +41,7 @@ job() {
 pids="$pids $!"
 wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
 url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
-while :; do
-    port=$(shuf -i 20000-29999 -n 1)
-    curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-done
+port=$(free_port)
 peer=http://127.0.0.1:$port
 prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
 pids="$pids $!"

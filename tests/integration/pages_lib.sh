@@ -4,18 +4,6 @@
 need curl jq perl
 cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built"
 
-pids=
-pages_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then tail -n 20 "$dir"/*.log; fi
-    rm -rf "$dir"
-    exit "$code"
-}
-trap pages_finish EXIT
-
 # A page for each name: its first line is the content type.
 mkdir "$dir/pages" "$dir/accept"
 om='application/openmetrics-text; version=1.0.0; charset=utf-8'
@@ -53,10 +41,7 @@ start_both() {
     pids="$pids $!"
     wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
     ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
-    while :; do
-        port=$(shuf -i 20000-29999 -n 1)
-        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-    done
+    port=$(free_port)
     theirs=http://127.0.0.1:$port
     "$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
     pids="$pids $!"

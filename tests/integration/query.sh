@@ -4,19 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq promtool prometheus openssl perl
 
-pids=
-query_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in "$dir"/*.log; do echo "--- $log:" && tail -n 20 "$log"; done
-    fi
-    rm -rf "$dir"
-    exit "$code"
-}
-trap query_finish EXIT
 unset GPUSCALE_URL PROMETHEUS_URL http_proxy HTTP_PROXY 2>/dev/null || true
 
 # Rules give both the same series without anything to scrape.
@@ -33,10 +20,7 @@ echo "{global: {evaluation_interval: 1s}, rule_files: ['$dir/rules.yml']}" >"$di
 
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
 pids=$!
-while :; do
-    port=$(shuf -i 20000-29999 -n 1)
-    curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-done
+port=$(free_port)
 peer=http://127.0.0.1:$port
 prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" \
     --storage.tsdb.path="$dir/tsdb" >"$dir/prometheus.log" 2>&1 &

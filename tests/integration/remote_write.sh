@@ -5,30 +5,6 @@
 need curl jq prometheus
 away=${AWAY:-15} # seconds
 
-pids=
-write_finish() {
-    code=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do kill -TERM "$pid" 2>/dev/null || true; done
-    for pid in $pids; do wait "$pid" 2>/dev/null || true; done
-    if [ "$code" != 0 ] && [ "$code" != 77 ]; then
-        for log in engine prometheus; do
-            [ ! -f "$dir/$log.log" ] || { echo "--- $log:" && tail -n 30 "$dir/$log.log"; }
-        done
-    fi
-    rm -rf "$dir"
-    exit "$code"
-}
-trap write_finish EXIT
-
-free_port() {
-    while :; do
-        port=$(shuf -i 20000-29999 -n 1)
-        curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || [ $? != 7 ] || break
-    done
-    echo "$port"
-}
-
 port=$(free_port)
 peer=http://127.0.0.1:$port
 printf 'scrape_configs: []\n' >"$dir/prometheus.yml"

@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     uv_pipe_open(&input, 0);
     uv_read_start((uv_stream_t *)&input, give_room, on_input);
     printf("ready\n");
-    fflush(stdout);
+    (void)fflush(stdout);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&input, NULL);
     http_server_stop(server);

@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API says that it serves, reviews, mounted groups, logs, and bounds on events.
-#include "api_harness.h"
-
-static int setup(void **state)
-{
-    struct harness *h = gs_alloc(sizeof *h);
-    harness_open(h, NULL);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    harness_close(*state);
-    free(*state);
-    return 0;
-}
+#include "api_setup.h"
 
 static const json_t *find(const json_t *list, const char *name)
 {

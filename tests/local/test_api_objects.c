@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Create, read, update, delete: metadata, conflicts, status and spec apart, generations.
-#include "api_harness.h"
+#include "api_setup.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -16,21 +16,6 @@
     "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d\"},\"spec\":{" \
     "\"selector\":{\"matchLabels\":{\"app\":\"x\"}},\"template\":{\"metadata\":{\"labels\":"       \
     "{\"app\":\"x\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}}}"
-
-static int setup(void **state)
-{
-    struct harness *h = gs_alloc(sizeof *h);
-    harness_open(h, NULL);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    harness_close(*state);
-    free(*state);
-    return 0;
-}
 
 static void base_namespaces_are_there(void **state)
 {
@@ -370,7 +355,7 @@ static void a_deletion_on_a_full_disk_keeps_the_object(void **state)
     AUTO_REPLY struct reply refused = request(&h, "DELETE", DEPLOYMENTS "/d", NULL);
     AUTO_REPLY struct reply collection = request(&h, "DELETE", DEPLOYMENTS, NULL);
     setrlimit(RLIMIT_FSIZE, &usual);
-    signal(SIGXFSZ, handler);
+    (void)signal(SIGXFSZ, handler);
 
     assert_status(refused, 500);
     assert_status(collection, 500);

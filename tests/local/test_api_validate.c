@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API refuses, in whose words; what it fills in; which forms of bodies it reads.
-#include "api_harness.h"
+#include "api_setup.h"
 
 #define PODS        "/api/v1/namespaces/default/pods"
 #define SERVICES    "/api/v1/namespaces/default/services"
 #define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
 #define CMS         "/api/v1/namespaces/default/configmaps"
-
-static int setup(void **state)
-{
-    struct harness *h = gs_alloc(sizeof *h);
-    harness_open(h, NULL);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    harness_close(*state);
-    free(*state);
-    return 0;
-}
 
 // Creates a Deployment whose spec has further members (with a trailing comma), and whose container
 // has.

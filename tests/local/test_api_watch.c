@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and watches: selectors, pages, versions, transitions, tables.
-#include "api_harness.h"
+#include "api_setup.h"
 
 #define CMS   "/api/v1/namespaces/default/configmaps"
 #define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-
-static int setup(void **state)
-{
-    struct harness *h = gs_alloc(sizeof *h);
-    harness_open(h, NULL);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    harness_close(*state);
-    free(*state);
-    return 0;
-}
 
 static void make(struct harness *h, const char *name, const char *label)
 {

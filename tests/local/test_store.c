@@ -243,7 +243,7 @@ static void a_full_disk_changes_nothing(void **state)
     assert_null(put(s, "a", "x", "1"));
     uint64_t rv = store_rv(s);
     // A limit on file sizes stands for a full file system.
-    signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
     tight = (struct rlimit){64 * 1024, old.rlim_max};
     setrlimit(RLIMIT_FSIZE, &tight);

@@ -124,7 +124,7 @@ static void add_handlers(struct fixture *f)
 static struct fixture *setup(void)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&f->loop);
     snprintf(f->dir, sizeof(f->dir), "/tmp/gs-grpc-XXXXXX");
     assert_non_null(mkdtemp(f->dir));

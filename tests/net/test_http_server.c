@@ -181,7 +181,7 @@ static void make_certificates(struct fixture *f)
 static struct fixture *setup(bool tls, struct http_server_config cfg)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&f->loop);
     cfg.address = "127.0.0.1";
     if (tls) {

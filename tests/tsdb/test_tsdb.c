@@ -600,7 +600,7 @@ static void a_full_disk_is_survived(void **state)
     make_store(&s);
     append(s.db, "m", "a", 10, 1);
     tsdb_sync(s.db);
-    signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     none = old;
     none.rlim_cur = 0;

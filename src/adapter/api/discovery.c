@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /apis and below: groups and their resources. The
-// aggregated form of discovery is not given: plain JSON makes the aggregator ask for each group.
+// /apis and below: groups and their resources. The aggregated form of discovery is not given: plain
+// JSON makes the aggregator ask for each group.
 #include "adapter/api/api_private.h"
 
 #include "adapter/provider/gpu.h"

@@ -9,8 +9,8 @@
 struct peer;
 
 struct peer_options {
-    const char *url;            // a path is put in front of paths; user:password@ is basic
-                                // authentication
+    // A path is put in front of paths; user:password@ is basic authentication.
+    const char *url;
     const char *const *headers; // "Key=Value"
     size_t n_headers;
     const char *ca_file, *cert_file, *key_file;

@@ -115,50 +115,10 @@ bool api_range(struct api_request *r, int64_t *ret_start, int64_t *ret_end)
 
 // --- durations ---
 
-// "1d12h": each unit at most once, from large to small, whole numbers.
-static bool parse_units(const char *text, int64_t *ret_ns)
-{
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"y", INT64_C(31536000000)},
-                 {"w", 604800000},
-                 {"d", 86400000},
-                 {"h", 3600000},
-                 {"m", 60000},
-                 {"s", 1000},
-                 {"ms", 1}};
-    int64_t total = 0;
-    size_t next = 0;
-    if (!*text)
-        return false;
-    while (*text) {
-        size_t digits = strspn(text, "0123456789");
-        size_t letters = strspn(text + digits, "abcdefghijklmnopqrstuvwxyz");
-        uint64_t v;
-        struct gs_error *err = gs_parse_u64(gs_slice_make(text, digits), INT64_MAX, &v);
-        if (err) {
-            gs_error_free(err);
-            return false;
-        }
-        struct gs_slice unit = gs_slice_make(text + digits, letters);
-        while (next < GS_ARRAY_LEN(units) && !gs_slice_eq_str(unit, units[next].name))
-            next++;
-        int64_t part;
-        if (next == GS_ARRAY_LEN(units) ||
-            __builtin_mul_overflow((int64_t)v, units[next].ms * GS_NS_PER_MS, &part) ||
-            __builtin_add_overflow(total, part, &total))
-            return false;
-        next++;
-        text += digits + letters;
-    }
-    *ret_ns = total;
-    return true;
-}
-
 struct gs_error *api_parse_duration(const char *text, int64_t *ret_ns)
 {
     double seconds;
+    int64_t ms;
     struct gs_error *err = gs_parse_double(gs_slice_of(text), &seconds);
     if (!err) {
         double ns = seconds * (double)GS_NS_PER_SEC;
@@ -169,9 +129,10 @@ struct gs_error *api_parse_duration(const char *text, int64_t *ret_ns)
         return NULL;
     }
     gs_error_free(err);
-    if (parse_units(text, ret_ns))
-        return NULL;
-    return gs_error_new(GS_EINVAL, "cannot parse \"%s\" to a valid duration", text);
+    if (!engine_duration(text, &ms))
+        return gs_error_new(GS_EINVAL, "cannot parse \"%s\" to a valid duration", text);
+    *ret_ns = ms * GS_NS_PER_MS;
+    return NULL;
 }
 
 bool api_duration(struct api_request *r, const char *name, int64_t *ret_ns)

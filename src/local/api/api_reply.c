@@ -166,7 +166,7 @@ void api_warning(const struct api_request *r, const char *fmt, ...)
     for (const char *c = text; *c; c++) {
         if (*c == '"' || *c == '\\')
             gs_buf_add_char(&value, '\\');
-        gs_buf_add_char(&value, (unsigned char)*c < 0x20 ? ' ' : *c);
+        gs_buf_add_char(&value, (char)((unsigned char)*c < 0x20 ? ' ' : *c));
     }
     gs_buf_add_char(&value, '"');
     http_add_header(r->x, "Warning", value.data);

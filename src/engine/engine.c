@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trim.h"
 #include "engine/api/api.h"
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
@@ -247,6 +248,7 @@ static struct gs_error *compose(struct engine *e)
     struct gs_error *err = tsdb_open(&e->o.store, &e->db);
     if (err)
         return err;
+    gs_trim_heap(); // what only the recovery needed
     e->promql = promql_engine_new(e->db, &e->o.query);
     struct scrape_manager_config scraping = {.kube = e->o.kube};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static GS_NORETURN void out_of_memory(void)
@@ -33,6 +34,25 @@ void *gs_alloc_array(size_t n, size_t size)
     if (__builtin_mul_overflow(n, size, &total))
         out_of_memory();
     return gs_alloc(total);
+}
+
+void *gs_alloc_pages(size_t size)
+{
+    char *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        out_of_memory();
+    size_t before = -(uintptr_t)p & (size - 1);
+    if (before)
+        munmap(p, before);
+    if (before < size)
+        munmap(p + before + size, size - before);
+    return p + before;
+}
+
+void gs_free_pages(void *p, size_t size)
+{
+    if (p)
+        munmap(p, size);
 }
 
 void *gs_try_realloc(void *p, size_t size)

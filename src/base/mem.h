@@ -14,6 +14,10 @@ void *gs_alloc_array(size_t n, size_t size) GS_MUST_USE; // zeroed, overflow-che
 void *gs_realloc_array(void *p, size_t n, size_t size) GS_MUST_USE;
 void *gs_try_alloc(size_t size) GS_MUST_USE; // zeroed, NULL when out of memory
 void *gs_try_realloc(void *p, size_t size) GS_MUST_USE;
+// Whole pages, zeroed, at a multiple of size (a power of two, of pages): resident as they are used,
+// and the operating system's again when freed.
+void *gs_alloc_pages(size_t size) GS_MUST_USE;
+void gs_free_pages(void *p, size_t size);
 char *gs_strdup(const char *s) GS_MUST_USE; // NULL gives NULL
 char *gs_strndup(const char *s, size_t n) GS_MUST_USE;
 char *gs_format(const char *fmt, ...) GS_PRINTF(1, 2) GS_MUST_USE;

@@ -48,7 +48,7 @@ static void settle(struct tsdb_group *g, uint32_t slot)
     for (size_t i = 0; i < g->held; i++)
         values[i] = g->rows[(first + i) % GROUP_ROWS][slot];
     stream_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
-               &g->db->bytes_samples);
+               &g->db->heap);
 }
 
 // Between two rounds of rows: a loose series that nobody else claims any more is the group's again.
@@ -120,7 +120,7 @@ static uint32_t take_slot(struct tsdb_group *g)
     for (size_t i = 0; i < GROUP_ROWS; i++) {
         size_t before = g->rows_cap[i];
         gs_grow(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
-        g->db->bytes_samples += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
+        g->db->heap.bytes += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
     }
     return (uint32_t)g->n++;
 }
@@ -202,10 +202,10 @@ void tsdb_group_free(struct tsdb_group *g)
             s->group = NULL;
     }
     for (size_t i = 0; i < GROUP_ROWS; i++) {
-        g->db->bytes_samples -= (ptrdiff_t)(g->rows_cap[i] * sizeof(double));
+        g->db->heap.bytes -= (ptrdiff_t)(g->rows_cap[i] * sizeof(double));
         free(g->rows[i]);
     }
-    g->db->bytes_samples -= (ptrdiff_t)times_unref(g->times);
+    g->db->heap.bytes -= (ptrdiff_t)times_unref(g->times);
     TAILQ_REMOVE(&g->db->groups, g, all);
     free(g->refs);
     free(g->loose);
@@ -256,9 +256,9 @@ static void push_time(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
     if (!g->times || g->times->n == TIMES_MAX) {
-        db->bytes_samples -= (ptrdiff_t)times_unref(g->times);
+        db->heap.bytes -= (ptrdiff_t)times_unref(g->times);
         g->times = times_new(TIMES_MAX);
-        db->bytes_samples += (ptrdiff_t)times_bytes(g->times);
+        db->heap.bytes += (ptrdiff_t)times_bytes(g->times);
     }
     g->times = times_push(g->times, g->t_ms);
     g->last_ms = g->t_ms;

@@ -34,7 +34,7 @@ bool series_span(const struct series *s, int64_t *ret_first, int64_t *ret_last)
 void series_expire(struct tsdb *db, struct series *s, int64_t oldest_ms)
 {
     uint64_t dropped = 0;
-    stream_drop(&s->samples, oldest_ms, &dropped, &db->bytes_samples);
+    stream_drop(&s->samples, oldest_ms, &dropped, &db->heap);
     db->samples_held -= dropped;
 }
 
@@ -57,7 +57,7 @@ struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, 
         db->duplicates++;
         return gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
     }
-    stream_append(&s->samples, t_ms, value, &db->bytes_samples);
+    stream_append(&s->samples, t_ms, value, &db->heap);
     series_expire(db, s, t_ms - db->cfg.retention_ms);
     db->generation += empty; // from here on it is found
     db->samples_held++;

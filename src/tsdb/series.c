@@ -143,7 +143,7 @@ void series_drop(struct tsdb *db, tsdb_ref ref)
     struct series *s = &db->series[ref];
     index_remove(db, ref);
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
-    stream_clear(&s->samples, &db->bytes_samples);
+    stream_clear(&s->samples, &db->heap);
     if (s->group)
         group_slot_free(s->group, s->slot);
     s->group = NULL;
@@ -169,7 +169,7 @@ void series_table_finish(struct tsdb *db)
 {
     for (size_t i = 0; i < db->n_series; i++) {
         free(db->series[i].pairs);
-        stream_clear(&db->series[i].samples, &db->bytes_samples);
+        stream_clear(&db->series[i].samples, &db->heap);
     }
     free(db->series);
     free(db->by_hash);

@@ -17,6 +17,7 @@
 #define DEFAULT_EVERY_MS  INT64_C(300000)
 #define SERIES_A_STEP     ((size_t)30000) // some 20 ms
 #define BUFFER_BYTES      ((size_t)1 << 20)
+#define REST_EVERY_MS     INT64_C(10000)
 
 struct snapshots {
     char *dir;
@@ -35,7 +36,7 @@ struct snapshots {
     uint64_t next_id;  // of a text or a column of times
     unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
     struct file_sync *sync; // it is on its way there
-    int64_t began_ms;
+    int64_t began_ms, rested_ms;
     uint64_t began_bytes; // of the log
     // Numbers of texts and columns given in this step; both may be others' at the next one.
     struct gs_hmap *texts, *times;
@@ -89,7 +90,7 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
         stats->bytes += file->kept.len;
     }
     for (size_t i = 0; i < db->n_series; i++)
-        stream_resume(&db->series[i].samples, &db->bytes_samples);
+        stream_resume(&db->series[i].samples, &db->heap);
     wal_files_rest(&s->files);
     // The program may have been killed before it could wait for the disk.
     wal_files_sync_last(&s->files);
@@ -199,7 +200,6 @@ static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t n
 static void rest(struct snapshots *s)
 {
     wal_files_drop_older(&s->files, s->oldest_ms);
-    wal_files_rest(&s->files);
     s->state = RESTING;
 }
 
@@ -272,13 +272,17 @@ static void map_some(struct snapshots *s, struct tsdb *db)
 {
     struct gs_slice file = s->files.items[s->files.n - 1].kept;
     for (size_t n = 0; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++)
-        stream_map(&db->series[s->at].samples, file, &db->bytes_samples);
+        stream_map(&db->series[s->at].samples, file, &db->heap);
     if (s->at >= db->n_series)
         rest(s);
 }
 
 void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
 {
+    if (now_ms - s->rested_ms >= REST_EVERY_MS || now_ms < s->rested_ms) {
+        wal_files_rest(&s->files);
+        s->rested_ms = now_ms;
+    }
     if (s->state == RESTING) {
         if (now_ms - s->began_ms < s->every_ms && now_ms >= s->began_ms &&
             wal_written(w) - s->began_bytes < s->log_bytes)

@@ -72,9 +72,9 @@ static struct times *get_times(struct loader *l, struct wal_cursor *c)
     struct times *t = new_times(c);
     if (!t)
         return NULL;
-    l->db->bytes_samples += (ptrdiff_t)times_bytes(t);
+    l->db->heap.bytes += (ptrdiff_t)times_bytes(t);
     struct times *old = gs_hmap_remove(l->times, key);
-    l->db->bytes_samples -= (ptrdiff_t)times_unref(old);
+    l->db->heap.bytes -= (ptrdiff_t)times_unref(old);
     gs_hmap_put(l->times, key, t);
     return t;
 }
@@ -90,7 +90,7 @@ static bool load_block(struct loader *l, struct wal_cursor *c, struct series *s)
         return true;
     ptrdiff_t samples = 0;
     bool fresh = !s->samples.n_sealed;
-    if (!stream_load(&s->samples, t, first, n, data, &samples, &l->db->bytes_samples))
+    if (!stream_load(&s->samples, t, first, n, data, &samples, &l->db->heap))
         return false;
     l->db->samples_held += (uint64_t)samples;
     l->db->generation += fresh;
@@ -145,7 +145,7 @@ int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
     void *t;
     while (gs_hmap_next(l.times, &at, NULL, &t))
         if (((struct times *)t)->refs == 1) // nothing came to use it
-            db->bytes_samples -= (ptrdiff_t)times_bytes(t);
+            db->heap.bytes -= (ptrdiff_t)times_bytes(t);
     gs_hmap_free(l.texts);
     gs_hmap_free(l.times);
     if (l.newest_ms > db->newest_ms)

@@ -82,7 +82,7 @@ struct tsdb {
     uint64_t settle_round;
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
-    ptrdiff_t bytes_samples;
+    struct stream_heap heap; // of all series; its bytes count rows of groups too
     size_t bytes_labels;
     uint64_t samples_held; // appended and not dropped
 };

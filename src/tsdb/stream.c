@@ -92,12 +92,12 @@ static void put_sample(struct run *r, double v)
 }
 
 // A few places at a time: a block comes each two minutes or less often, and there are many streams.
-void stream_seal(struct stream *s, const struct sealed *b, ptrdiff_t *bytes)
+void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *heap)
 {
     if (s->n_sealed == s->cap) {
         s->cap += 4;
         s->sealed = gs_realloc_array(s->sealed, s->cap, sizeof(*s->sealed));
-        *bytes += (ptrdiff_t)(4 * sizeof(*s->sealed));
+        heap->bytes += (ptrdiff_t)(4 * sizeof(*s->sealed));
     }
     s->sealed[s->n_sealed++] = *b;
 }
@@ -112,49 +112,49 @@ static struct sealed view(const struct block *b)
                            .samples = b->samples};
 }
 
-static void seal_open(struct stream *s, ptrdiff_t *bytes)
+static void seal_open(struct stream *s, struct stream_heap *heap)
 {
     struct block *b = GS_TAKE(s->open);
     struct sealed sealed = view(b);
-    sealed.data = memcpy(gs_realloc_array(NULL, 1, b->len), b->data, b->len);
-    stream_seal(s, &sealed, bytes);
-    *bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
+    sealed.data = slabs_put(&heap->slabs, b->data, b->len);
+    stream_seal(s, &sealed, heap);
+    heap->bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
     free(b);
 }
 
-static void open_block(struct stream *s, struct times *times, size_t at, ptrdiff_t *bytes)
+static void open_block(struct stream *s, struct times *times, size_t at, struct stream_heap *heap)
 {
     if (s->open)
-        seal_open(s, bytes);
+        seal_open(s, heap);
     struct block *b = gs_alloc(sizeof(*b));
     b->times = times_ref(times);
     b->first = (uint8_t)at;
     s->open = b;
-    *bytes += (ptrdiff_t)sizeof(*b);
+    heap->bytes += (ptrdiff_t)sizeof(*b);
 }
 
 // By a few runs at a time.
-static struct block *resize(struct block *b, size_t cap, ptrdiff_t *bytes)
+static struct block *resize(struct block *b, size_t cap, struct stream_heap *heap)
 {
-    *bytes += (ptrdiff_t)cap - b->cap;
+    heap->bytes += (ptrdiff_t)cap - b->cap;
     b = gs_realloc_array(b, 1, sizeof(*b) + cap);
     b->cap = (uint16_t)cap;
     return b;
 }
 
-static void add_bytes(struct stream *s, const struct run *r, ptrdiff_t *bytes)
+static void add_bytes(struct stream *s, const struct run *r, struct stream_heap *heap)
 {
     struct block *b = s->open;
     size_t len = b->len + r->len;
     if (len > b->cap)
-        s->open = b = resize(b, len + len / 4 + 16, bytes);
+        s->open = b = resize(b, len + len / 4 + 16, heap);
     memcpy(b->data + b->len, r->data, r->len);
     b->len = (uint16_t)len;
     b->dirty = true;
 }
 
 void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
-                ptrdiff_t *bytes)
+                struct stream_heap *heap)
 {
     while (n && stream_is_absent(values[n - 1]))
         n--;
@@ -163,7 +163,7 @@ void stream_put(struct stream *s, struct times *times, size_t at, const double *
     if (!n)
         return;
     if (!s->open || s->open->times != times)
-        open_block(s, times, at, bytes);
+        open_block(s, times, at, heap);
     struct block *b = s->open;
     struct run r;
     r.b = b;
@@ -183,7 +183,7 @@ void stream_put(struct stream *s, struct times *times, size_t at, const double *
     }
     end_repeats(&r);
     b->n = (uint8_t)(at + n - b->first);
-    add_bytes(s, &r, bytes);
+    add_bytes(s, &r, heap);
 }
 
 // The column of the open block when this stream alone has it and it takes one more time.
@@ -199,22 +199,22 @@ static struct times *own_times(struct stream *s)
     return NULL;
 }
 
-void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *bytes)
+void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_heap *heap)
 {
     size_t before = s->open ? times_bytes(s->open->times) : 0;
     struct times *t = own_times(s);
     if (s->open)
-        *bytes += (ptrdiff_t)(times_bytes(s->open->times) - before);
+        heap->bytes += (ptrdiff_t)(times_bytes(s->open->times) - before);
     if (t) {
         t = times_push(t, t_ms);
         s->open->times = t;
-        *bytes += (ptrdiff_t)(times_bytes(t) - before);
-        stream_put(s, t, t->n - 1u, &value, 1, bytes);
+        heap->bytes += (ptrdiff_t)(times_bytes(t) - before);
+        stream_put(s, t, t->n - 1u, &value, 1, heap);
         return;
     }
     t = times_push(times_new(4), t_ms);
-    *bytes += (ptrdiff_t)times_bytes(t);
-    stream_put(s, t, 0, &value, 1, bytes);
+    heap->bytes += (ptrdiff_t)times_bytes(t);
+    stream_put(s, t, 0, &value, 1, heap);
     times_unref(t);
 }
 
@@ -349,45 +349,46 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
 
 // --- upkeep ---
 
-void sealed_free(struct sealed *b, ptrdiff_t *bytes)
+void sealed_free(struct sealed *b, struct stream_heap *heap)
 {
-    *bytes -= (ptrdiff_t)times_unref(b->times);
+    heap->bytes -= (ptrdiff_t)times_unref(b->times);
     if (b->place == SEALED_MAPPED)
         return;
-    *bytes -= b->len;
-    free((void *)b->data);
+    heap->bytes -= b->len;
+    slabs_drop(&heap->slabs, b->data, b->len);
 }
 
-static void free_open(struct stream *s, ptrdiff_t *bytes)
+static void free_open(struct stream *s, struct stream_heap *heap)
 {
     struct block *b = GS_TAKE(s->open);
-    *bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + times_unref(b->times));
+    heap->bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + times_unref(b->times));
     free(b);
 }
 
-void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes)
+void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
+                 struct stream_heap *heap)
 {
     uint32_t gone = 0;
     while (gone < s->n_sealed && block_last_ms(&s->sealed[gone]) < oldest_ms) {
         *ret_samples += s->sealed[gone].samples;
-        sealed_free(&s->sealed[gone++], bytes);
+        sealed_free(&s->sealed[gone++], heap);
     }
     s->n_sealed -= gone;
     if (gone && s->n_sealed)
         memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
     if (!s->n_sealed && s->open && stream_last_ms(s) < oldest_ms) {
         *ret_samples += s->open->samples;
-        stream_clear(s, bytes);
+        stream_clear(s, heap);
     }
 }
 
-void stream_clear(struct stream *s, ptrdiff_t *bytes)
+void stream_clear(struct stream *s, struct stream_heap *heap)
 {
     for (size_t i = 0; i < s->n_sealed; i++)
-        sealed_free(&s->sealed[i], bytes);
+        sealed_free(&s->sealed[i], heap);
     if (s->open)
-        free_open(s, bytes);
-    *bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
+        free_open(s, heap);
+    heap->bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
     free(s->sealed);
     *s = (struct stream){0};
 }

@@ -23,6 +23,7 @@
 #pragma once
 
 #include "tsdb/decimal.h"
+#include "tsdb/slab.h"
 #include "tsdb/times.h"
 #include "tsdb/tsdb.h"
 
@@ -42,14 +43,19 @@ struct block { // that takes more values
 
 struct sealed { // a block that is complete
     struct times *times;
-    const uint8_t *data; // the heap's, of SEALED_MAPPED a file's
+    const uint8_t *data; // in a slab, of SEALED_MAPPED in a file
     uint32_t place;      // SEALED_…; others: where the data are in the file being written
     uint32_t len : 11, first : 7, n : 7, samples : 7;
 };
 
 #define SEALED_NEW    UINT32_C(0)      // no file has it
-#define SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and the heap too
+#define SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and a slab too
 #define SEALED_MAPPED UINT32_MAX
+
+struct stream_heap { // what the streams of a store share
+    ptrdiff_t bytes; // that they take
+    struct slabs slabs;
+};
 
 struct stream {
     struct block *open;    // NULL: no sample
@@ -93,16 +99,16 @@ static inline void stream_prefetch_end(const struct stream *s)
     if (s->open)
         __builtin_prefetch(s->open->data + s->open->len, 1);
 }
-// Values of n passes, from pass `at` of the column on; behind all that the stream holds. Adds to
-// *bytes what the stream takes more.
+// Values of n passes, from pass `at` of the column on; behind all that the stream holds.
 void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
-                ptrdiff_t *bytes);
+                struct stream_heap *heap);
 // One sample with a time of its own, newer than all that the stream holds.
-void stream_append(struct stream *s, int64_t t_ms, double value, ptrdiff_t *bytes);
+void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_heap *heap);
 // Drops blocks whose samples are all older. *ret_samples: how many went.
-void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples, ptrdiff_t *bytes);
-// All of it; what it took goes off *bytes.
-void stream_clear(struct stream *s, ptrdiff_t *bytes);
+void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
+                 struct stream_heap *heap);
+// All of it.
+void stream_clear(struct stream *s, struct stream_heap *heap);
 size_t stream_blocks(const struct stream *s);
 struct sealed stream_block(const struct stream *s, size_t i); // the oldest is 0; also the open one
 // Appends samples with mint <= t <= maxt to ret.
@@ -127,15 +133,15 @@ static inline int64_t block_last_ms(const struct sealed *b)
 // data must stay where they are as long as the stream has it. False: it is not one, or overlaps
 // another. Until stream_resume() the stream takes blocks only, and is not read.
 bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes);
+                 struct gs_slice data, ptrdiff_t *samples, struct stream_heap *heap);
 // All blocks are there: the newest takes values again.
-void stream_resume(struct stream *s, ptrdiff_t *bytes);
+void stream_resume(struct stream *s, struct stream_heap *heap);
 // Blocks with a place in the file, whose bytes these are, are read from there from now on. Empty:
 // the file cannot be mapped, they stay in the heap.
-void stream_map(struct stream *s, struct gs_slice file, ptrdiff_t *bytes);
+void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap);
 static inline bool stream_is_saved(const struct sealed *b)
 {
     return b->place == SEALED_KEPT || b->place == SEALED_MAPPED;
 }
-void sealed_free(struct sealed *b, ptrdiff_t *bytes);
-void stream_seal(struct stream *s, const struct sealed *b, ptrdiff_t *bytes);
+void sealed_free(struct sealed *b, struct stream_heap *heap);
+void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *heap);

@@ -18,18 +18,19 @@ static bool decode(const struct sealed *b, double values[TIMES_MAX], struct bloc
 
 // Takes away the blocks that the one from first_ms on, and those behind it, replace. False: it
 // would overlap another.
-static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples, ptrdiff_t *bytes)
+static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples,
+                       struct stream_heap *heap)
 {
     while (s->n_sealed && block_first_ms(&s->sealed[s->n_sealed - 1]) >= first_ms) {
         struct sealed *last = &s->sealed[--s->n_sealed];
         *samples -= last->samples;
-        sealed_free(last, bytes);
+        sealed_free(last, heap);
     }
     return !s->n_sealed || block_last_ms(&s->sealed[s->n_sealed - 1]) < first_ms;
 }
 
 bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, ptrdiff_t *bytes)
+                 struct gs_slice data, ptrdiff_t *samples, struct stream_heap *heap)
 {
     double values[TIMES_MAX];
     struct block_place end;
@@ -41,19 +42,19 @@ bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
                        .len = data.len & 0x7ff,
                        .first = first & 0x7f,
                        .n = n & 0x7f};
-    if (!decode(&b, values, &end) || !make_place(s, block_first_ms(&b), samples, bytes))
+    if (!decode(&b, values, &end) || !make_place(s, block_first_ms(&b), samples, heap))
         return false;
     size_t there = 0;
     for (size_t i = 0; i < n; i++)
         there += !stream_is_absent(values[i]);
     b.samples = there & 0x7f;
     times_ref(times);
-    stream_seal(s, &b, bytes);
+    stream_seal(s, &b, heap);
     *samples += b.samples;
     return true;
 }
 
-void stream_resume(struct stream *s, ptrdiff_t *bytes)
+void stream_resume(struct stream *s, struct stream_heap *heap)
 {
     double values[TIMES_MAX];
     struct block_place end;
@@ -72,11 +73,11 @@ void stream_resume(struct stream *s, ptrdiff_t *bytes)
     b->last_places = end.places & 0xf;
     memcpy(b->data, last.data, b->len);
     s->open = b;
-    *bytes += (ptrdiff_t)(sizeof(*b) + b->len);
+    heap->bytes += (ptrdiff_t)(sizeof(*b) + b->len);
 }
 
 // That the file has the bytes at their place is looked at before the heap's are gone.
-void stream_map(struct stream *s, struct gs_slice file, ptrdiff_t *bytes)
+void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap)
 {
     for (size_t i = s->n_sealed; i > 0 && !stream_is_saved(&s->sealed[i - 1]); i--) {
         struct sealed *b = &s->sealed[i - 1];
@@ -88,8 +89,8 @@ void stream_map(struct stream *s, struct gs_slice file, ptrdiff_t *bytes)
         b->place = same ? SEALED_MAPPED : SEALED_KEPT;
         if (!same)
             continue;
-        free((void *)b->data);
+        slabs_drop(&heap->slabs, b->data, b->len);
         b->data = there;
-        *bytes -= b->len;
+        heap->bytes -= b->len;
     }
 }

@@ -39,6 +39,7 @@ void tsdb_free(struct tsdb *db)
     wal_close(db->wal);
     index_finish(db);
     series_table_finish(db);
+    slabs_finish(&db->heap.slabs);
     tsdb_symbols_free(db->symbols);
     free(db);
 }
@@ -119,7 +120,7 @@ static void find_oldest(const struct tsdb *db, int64_t *ret_min)
 
 static size_t bytes_held(const struct tsdb *db)
 {
-    return (size_t)db->bytes_samples + index_bytes(db) + db->bytes_labels +
+    return (size_t)db->heap.bytes + index_bytes(db) + db->bytes_labels +
            db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
 }
 
@@ -181,7 +182,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .duplicates = db->duplicates,
         .series_refused = db->refused,
         .evicted_samples = db->evicted,
-        .bytes_samples = (size_t)db->bytes_samples,
+        .bytes_samples = (size_t)db->heap.bytes,
         .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
         .bytes_symbols = tsdb_symbols_bytes(db->symbols),
         .max_t_ms = db->newest_ms,

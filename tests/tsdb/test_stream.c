@@ -90,24 +90,25 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
     for (int kind = 0; kind < 8; kind++) {
         uint64_t r = (uint64_t)kind + 1;
         struct stream s = {0};
-        ptrdiff_t bytes = 0;
+        struct stream_heap heap = {0};
         int64_t t = kind == 6 ? -5000 : 1700000000000;
         for (size_t i = 0; i < N; i++) {
             // A second with jitter; sometimes a long gap.
             t += next_random(&r) % 500 == 0 ? (int64_t)(next_random(&r) % 100000000)
                                             : 997 + (int64_t)(next_random(&r) % 7);
             p[i] = (struct tsdb_point){t, make_value(kind, i, &r)};
-            stream_append(&s, p[i].t_ms, p[i].value, &bytes);
+            stream_append(&s, p[i].t_ms, p[i].value, &heap);
         }
-        assert_true(bytes > 0);
+        assert_true(heap.bytes > 0);
         check_window(&s, p, N, INT64_MIN, INT64_MAX, &out);
         for (int i = 0; i < 200; i++) {
             size_t a = next_random(&r) % N, b = next_random(&r) % N;
             check_window(&s, p, N, p[a].t_ms - (int64_t)(next_random(&r) % 3),
                          p[b].t_ms + (int64_t)(next_random(&r) % 3), &out);
         }
-        stream_clear(&s, &bytes);
-        assert_int_equal(bytes, 0);
+        stream_clear(&s, &heap);
+        assert_int_equal(heap.bytes, 0);
+        slabs_finish(&heap.slabs);
     }
     tsdb_samples_finish(&out);
     (void)state;
@@ -119,14 +120,14 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
     enum { STREAMS = 5 };
     struct stream s[STREAMS] = {0};
     struct tsdb_samples out = {0};
-    ptrdiff_t bytes = 0;
+    struct stream_heap heap = {0};
     GS_AUTO_FREE struct tsdb_point *p = gs_alloc_array(STREAMS * N, sizeof(*p));
     size_t n[STREAMS] = {0};
     uint64_t r = 7;
     int64_t t = 1700000000000;
     for (size_t column = 0; column < N / TIMES_MAX; column++) {
         struct times *times = times_new(TIMES_MAX);
-        bytes += (ptrdiff_t)times_bytes(times);
+        heap.bytes += (ptrdiff_t)times_bytes(times);
         for (size_t at = 0; at < TIMES_MAX; at += STREAM_RUN) {
             double values[STREAMS][STREAM_RUN];
             for (size_t i = 0; i < STREAM_RUN; i++) {
@@ -142,9 +143,9 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
                 }
             }
             for (size_t k = 0; k < STREAMS; k++)
-                stream_put(&s[k], times, at, values[k], STREAM_RUN, &bytes);
+                stream_put(&s[k], times, at, values[k], STREAM_RUN, &heap);
         }
-        bytes -= (ptrdiff_t)times_unref(times);
+        heap.bytes -= (ptrdiff_t)times_unref(times);
     }
     for (size_t k = 0; k < STREAMS; k++) {
         assert_true(n[k] > 0);
@@ -154,9 +155,10 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
             check_window(&s[k], p + k * N, n[k], a - (int64_t)(next_random(&r) % 3),
                          a + (int64_t)(next_random(&r) % 400000), &out);
         }
-        stream_clear(&s[k], &bytes);
+        stream_clear(&s[k], &heap);
     }
-    assert_int_equal(bytes, 0);
+    assert_int_equal(heap.bytes, 0);
+    slabs_finish(&heap.slabs);
     tsdb_samples_finish(&out);
     (void)state;
 }
@@ -165,25 +167,26 @@ static void old_blocks_are_dropped(void **state)
 {
     struct stream s = {0};
     uint64_t dropped = 0;
-    ptrdiff_t bytes = 0;
+    struct stream_heap heap = {0};
     for (int i = 0; i < 1000; i++)
-        stream_append(&s, i * 1000, i, &bytes);
-    stream_drop(&s, 500000, &dropped, &bytes);
+        stream_append(&s, i * 1000, i, &heap);
+    stream_drop(&s, 500000, &dropped, &heap);
     assert_true(dropped > 300 && dropped <= 500);
     struct tsdb_samples out = {0};
     stream_read(&s, INT64_MIN, INT64_MAX, &out);
     assert_int_equal(out.n, 1000 - dropped);
     assert_true(out.t[0] <= 500000 && out.v[0] * 1000 == (double)out.t[0]);
-    stream_drop(&s, INT64_MAX, &dropped, &bytes);
+    stream_drop(&s, INT64_MAX, &dropped, &heap);
     assert_true(stream_empty(&s));
     assert_int_equal(dropped, 1000);
-    assert_int_equal(bytes, 0);
-    stream_append(&s, 2000000, 5, &bytes);
+    assert_int_equal(heap.bytes, 0);
+    slabs_finish(&heap.slabs);
+    stream_append(&s, 2000000, 5, &heap);
     out.n = 0;
     stream_read(&s, 0, INT64_MAX, &out);
     assert_int_equal(out.n, 1);
     tsdb_samples_finish(&out);
-    stream_clear(&s, &bytes);
+    stream_clear(&s, &heap);
     (void)state;
 }
 
@@ -196,7 +199,7 @@ static void typical_series_are_small(void **state)
     } cases[] = {{0, 0.5, 1.9}, {1, 2.3, 3.7}, {2, 4.2, 5.6}, {3, 3.5, 4.9}};
     for (size_t c = 0; c < GS_ARRAY_LEN(cases); c++) {
         struct stream s = {0}, own = {0};
-        ptrdiff_t bytes = 0, own_bytes = 0;
+        struct stream_heap heap = {0}, own_heap = {0};
         uint64_t r = 1;
         struct times *times = NULL;
         for (size_t i = 0; i < 7200; i += STREAM_RUN) {
@@ -209,17 +212,19 @@ static void typical_series_are_small(void **state)
                 int64_t t = (int64_t)(i + k) * 1000 + (int64_t)(next_random(&r) % 4);
                 values[k] = make_value(cases[c].kind, i + k, &r);
                 times = times_push(times, t);
-                stream_append(&own, t, values[k], &own_bytes);
+                stream_append(&own, t, values[k], &own_heap);
             }
-            stream_put(&s, times, i % TIMES_MAX, values, STREAM_RUN, &bytes);
+            stream_put(&s, times, i % TIMES_MAX, values, STREAM_RUN, &heap);
         }
-        double each = (double)bytes / 7200, own_each = (double)own_bytes / 7200;
+        double each = (double)heap.bytes / 7200, own_each = (double)own_heap.bytes / 7200;
         if (each > cases[c].shared || own_each > cases[c].own)
             fail_msg("kind %d: %g and %g bytes a sample, wanted at most %g and %g", cases[c].kind,
                      each, own_each, cases[c].shared, cases[c].own);
         times_unref(times);
-        stream_clear(&s, &bytes);
-        stream_clear(&own, &own_bytes);
+        stream_clear(&s, &heap);
+        stream_clear(&own, &own_heap);
+        slabs_finish(&heap.slabs);
+        slabs_finish(&own_heap.slabs);
     }
     (void)state;
 }

@@ -200,6 +200,7 @@ static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t n
 static void rest(struct snapshots *s)
 {
     wal_files_drop_older(&s->files, s->oldest_ms);
+    wal_files_rest(&s->files);
     s->state = RESTING;
 }
 

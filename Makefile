@@ -1,12 +1,13 @@
 # The front door. The build itself is Meson; every target installs the Debian packages that it needs.
 BUILD   ?= build
 ASAN    ?= build-asan
+TSAN    ?= build-tsan
 FUZZ    ?= build-fuzz
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test asan test-asan e2e lint layers fmt fmt-check bench fuzz install clean
+.PHONY: help build run test test-asan test-tsan e2e lint layers fmt fmt-check bench fuzz install clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -39,6 +40,18 @@ test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitiz
 	@$(MAKE) --no-print-directory $(ASAN)/build.ninja
 	@ninja -C $(ASAN)
 	@tools/run-tests $(ASAN)
+
+$(TSAN)/build.ninja:
+	@meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false >$(TSAN).log 2>&1 || { cat $(TSAN).log; exit 1; }
+	@rm -f $(TSAN).log
+
+# The rooms that have threads. The sanitizer needs memory in known places, hence setarch.
+test-tsan: ## The tests of what has threads, under ThreadSanitizer
+	@tools/install-deps build test
+	@$(MAKE) --no-print-directory $(TSAN)/build.ninja
+	@ninja -C $(TSAN)
+	@TSAN_OPTIONS=exitcode=66 setarch -R tools/run-tests $(TSAN) -t 4 \
+		--suite gpu --suite nvmlsim --suite exporter --suite net --suite tsdb
 
 e2e: build ## Test against a real Kubernetes control plane (built once, from Go modules, in about 12 minutes)
 	@tools/install-deps e2e

@@ -346,13 +346,13 @@ static void identify_all(struct gpu_backend *b, unsigned count, bool *posted, in
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!b->workers[i])
-            b->workers[i] = worker_new(b, i);
+            worker_start(b, i, &b->workers[i]);
         posted[i] = b->workers[i] && worker_idle(b->workers[i]);
         if (posted[i])
             worker_post(b->workers[i], JOB_IDENTIFY);
     }
     if (!b->event_worker)
-        b->event_worker = worker_new(b, GPU_MAX_DEVICES);
+        worker_start(b, GPU_MAX_DEVICES, &b->event_worker);
     if (!b->events && b->event_worker && worker_idle(b->event_worker) &&
         backend_wants(&b->reader, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS))
         worker_post(b->event_worker, JOB_MAKE_EVENTS);

@@ -185,7 +185,8 @@ nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret);
 nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w); // into w->taken
 
 // --- workers ---
-struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index); // NULL: no thread to be had
+// Into a place of the back end; NULL: no thread to be had.
+void worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret);
 void worker_post(struct gpu_worker *w, enum gpu_job job);
 // Waits until those with a job are done, or until the deadline; the others become late.
 void workers_wait(struct gpu_backend *b, int64_t deadline_ns);

@@ -225,7 +225,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index)
+void worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret)
 {
     struct gpu_worker *w = gs_alloc(sizeof(*w));
     w->backend = b;
@@ -242,6 +242,7 @@ struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index)
     pthread_mutex_lock(&b->lock);
     b->refs++;
     w->started = true;
+    *ret = w; // the other threads look through all workers
     pthread_mutex_unlock(&b->lock);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&w->thread, &attr, worker_main, w);
@@ -250,11 +251,10 @@ struct gpu_worker *worker_new(struct gpu_backend *b, uint32_t index)
     if (rc) {
         pthread_mutex_lock(&b->lock);
         b->refs--;
+        *ret = NULL;
         pthread_mutex_unlock(&b->lock);
         worker_free(w);
-        return NULL;
     }
-    return w;
 }
 
 // --- the coordinator ---

@@ -62,10 +62,10 @@ static int setup_driver(void **state)
     setenv(SIM_ENV, d->name, 1);
     sim_gpu_info(d->sim, 0, &info);
     strcpy(d->uuid, info.uuid);
-    d->load = start_load(d->uuid);
     d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!d->library)
         fail_msg("%s", dlerror());
+    d->load = start_load(d->uuid);
     d->garbage = dlsym(d->library, "garbage_nvml");
     bool wanted[GPU_F_COUNT];
     for (int i = 0; i < GPU_F_COUNT; i++)

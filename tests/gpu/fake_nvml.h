@@ -31,7 +31,7 @@ struct fake_nvml {
     unsigned stride; // of the _v3 process lists
     unsigned inits, shutdowns;
     nvml_ret memory_v2_ret;
-    uint64_t last_seen_us; // as asked for by the last utilisation call
-    atomic_bool hang;      // nvmlDeviceGetPowerUsage does not return while set
+    _Atomic uint64_t last_seen_us; // as asked for by the last utilisation call
+    atomic_bool hang;              // nvmlDeviceGetPowerUsage does not return while set
     struct fake_gpu gpus[FAKE_GPUS];
 };

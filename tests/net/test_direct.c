@@ -15,22 +15,35 @@ struct peer {
     pthread_t thread;
     const char *const *const *scripts; // of the first connection, the second, …; NULL ends
     atomic_int connections, requests;
+    pthread_mutex_t lock; // of last_request
     char last_request[4096];
 };
 
-static bool read_request(int fd, char *buf, size_t size)
+static bool read_request(int fd, struct peer *p)
 {
+    char buf[sizeof(p->last_request)];
     size_t len = 0;
-    while (len < size - 1) {
-        ssize_t n = read(fd, buf + len, size - 1 - len);
+    bool whole = false;
+    while (len < sizeof(buf) - 1 && !whole) {
+        ssize_t n = read(fd, buf + len, sizeof(buf) - 1 - len);
         if (n <= 0)
             return false;
         len += (size_t)n;
         buf[len] = '\0';
-        if (strstr(buf, "\r\n\r\n"))
-            return true;
+        whole = strstr(buf, "\r\n\r\n");
     }
-    return false;
+    pthread_mutex_lock(&p->lock);
+    memcpy(p->last_request, buf, len + 1);
+    pthread_mutex_unlock(&p->lock);
+    return whole;
+}
+
+static bool was_asked(struct peer *p, const char *text)
+{
+    pthread_mutex_lock(&p->lock);
+    bool was = strstr(p->last_request, text);
+    pthread_mutex_unlock(&p->lock);
+    return was;
 }
 
 static void *run_peer(void *arg)
@@ -42,7 +55,7 @@ static void *run_peer(void *arg)
             break;
         atomic_fetch_add(&p->connections, 1);
         const char *const *reply = p->scripts[i];
-        for (; *reply && read_request(fd, p->last_request, sizeof(p->last_request)); reply++) {
+        for (; *reply && read_request(fd, p); reply++) {
             atomic_fetch_add(&p->requests, 1);
             if (write(fd, *reply, strlen(*reply)) < 0)
                 break;
@@ -56,7 +69,7 @@ static char *start_peer(struct peer *p, const char *const *const *scripts)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(a);
-    *p = (struct peer){.scripts = scripts};
+    *p = (struct peer){.scripts = scripts, .lock = PTHREAD_MUTEX_INITIALIZER};
     p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(p->listener, (struct sockaddr *)&a, sizeof(a)), 0);
     assert_int_equal(listen(p->listener, 16), 0);
@@ -156,8 +169,8 @@ static void test_connection_is_kept(void **state)
                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                              "5\r\nthree\r\n0\r\n\r\n")));
     assert_get(&f, "/metrics?a=b", 200, "one");
-    assert_non_null(strstr(f.peer.last_request, "GET /metrics?a=b HTTP/1.1\r\nHost: 127.0.0.1:"));
-    assert_non_null(strstr(f.peer.last_request, "\r\nUser-Agent: test/1\r\n"));
+    assert_true(was_asked(&f.peer, "GET /metrics?a=b HTTP/1.1\r\nHost: 127.0.0.1:"));
+    assert_true(was_asked(&f.peer, "\r\nUser-Agent: test/1\r\n"));
     assert_get(&f, "/", 503, "no");
     assert_get(&f, "/", 200, "three");
     assert_int_equal(f.peer.connections, 1);
@@ -184,8 +197,7 @@ static void test_headers_are_sent(void **state)
     struct http_call call = {.path = "/", .headers = headers};
     struct result r = {0};
     get(&f, &call, &r);
-    assert_non_null(
-        strstr(f.peer.last_request, "\r\nAccept: text/plain\r\nAuthorization: Bearer t\r\n\r\n"));
+    assert_true(was_asked(&f.peer, "\r\nAccept: text/plain\r\nAuthorization: Bearer t\r\n\r\n"));
     assert_string_equal(r.type, "text/plain");
     result_finish(&r);
     end(&f);
@@ -260,7 +272,7 @@ static void test_redirect_is_followed(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(moved), SCRIPT(moved), SCRIPT(OK("5", "there"))));
     assert_get(&f, "/here", 200, "there");
-    assert_non_null(strstr(f.peer.last_request, "GET /there HTTP/1.1"));
+    assert_true(was_asked(&f.peer, "GET /there HTTP/1.1"));
     end(&f);
 }
 
@@ -276,8 +288,8 @@ static void test_headers_go_along_through_libcurl(void **state)
     get(&f, &call, &r);
     assert_ok(GS_TAKE(r.err));
     assert_int_equal(f.peer.connections, 2);
-    assert_non_null(strstr(f.peer.last_request, "\r\nAccept: text/plain;q=0.5\r\n"));
-    assert_non_null(strstr(f.peer.last_request, "\r\nX-Other: a: b\r\n"));
+    assert_true(was_asked(&f.peer, "\r\nAccept: text/plain;q=0.5\r\n"));
+    assert_true(was_asked(&f.peer, "\r\nX-Other: a: b\r\n"));
     result_finish(&r);
     end(&f);
 }

@@ -19,6 +19,6 @@ enum garbage_pattern {
 struct garbage_nvml {
     const char *call; // whose output is spoiled; NULL: nobody's
     enum garbage_pattern pattern;
-    uint64_t seed;
-    unsigned spoiled;
+    _Atomic uint64_t seed; // several threads call
+    _Atomic unsigned spoiled;
 };

@@ -84,8 +84,8 @@ static int teardown(void **state)
 
 // --- the program ---
 
-// listen_fd 0: it opens a socket of its own.
-static void spawn(struct fixture *f, int listen_fd, const char *const *args)
+// n 0: it opens a socket of its own.
+static void spawn_with(struct fixture *f, const int *listen_fds, int n, const char *const *args)
 {
     GS_AUTO_FREE char *exe = gs_format("%s/src/cmd/gpuscale", getenv("GPUSCALE_BUILD_ROOT"));
     const char *argv[24] = {exe, "exporter", "--simulate", "1xTesla-T4", "--address=127.0.0.1:0"};
@@ -98,15 +98,24 @@ static void spawn(struct fixture *f, int listen_fd, const char *const *args)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(open(f->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600), STDERR_FILENO);
-    if (listen_fd) {
-        char pid[16];
+    if (n) {
+        char pid[16], count[16];
         snprintf(pid, sizeof(pid), "%d", getpid());
+        snprintf(count, sizeof(count), "%d", n);
         setenv("LISTEN_PID", pid, 1);
-        setenv("LISTEN_FDS", "1", 1);
-        dup2(listen_fd, 3);
+        setenv("LISTEN_FDS", count, 1);
+        for (int i = 0; i < n; i++) // first where none of them is
+            dup2(listen_fds[i], 100 + i);
+        for (int i = 0; i < n; i++)
+            dup2(100 + i, 3 + i);
     }
     execv(exe, (char **)argv);
     _exit(127);
+}
+
+static void spawn(struct fixture *f, int listen_fd, const char *const *args)
+{
+    spawn_with(f, &listen_fd, listen_fd ? 1 : 0, args);
 }
 
 // What follows `text` in the log, up to the end of the line.
@@ -344,6 +353,40 @@ static void socket_of_systemd(void **state)
     free(wait_for_log(f, "no socket was passed"));
 }
 
+static int listening(int *ret_port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    *ret_port = ntohs(a.sin_port);
+    return fd;
+}
+
+static void several_sockets_of_systemd(void **state)
+{
+    struct fixture *f = *state;
+    const char *const args[] = {"--web-systemd-socket", NULL};
+    int ports[9], fds[9];
+    for (int i = 0; i < 9; i++)
+        fds[i] = listening(&ports[i]);
+    spawn_with(f, fds, 3, args);
+    free(wait_for_log(f, "listening on the sockets of systemd"));
+    free(wait_for_log(f, "first sample"));
+    for (int i = 0; i < 3; i++) {
+        f->port = ports[i];
+        assert_page(f, "DCGM_FI_DEV_GPU_TEMP{", true);
+    }
+    end(f);
+    spawn_with(f, fds, 9, args);
+    assert_int_equal(exit_code(f), 2);
+    free(wait_for_log(f, "9 sockets were passed; want 8 at most"));
+    for (int i = 0; i < 9; i++)
+        close(fds[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -352,6 +395,7 @@ int main(void)
         TEST(families_are_read_anew),
         TEST(configuration_file),
         TEST(socket_of_systemd),
+        TEST(several_sockets_of_systemd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

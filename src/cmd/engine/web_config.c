@@ -185,7 +185,7 @@ static bool same_text(const char *a, const char *b)
 }
 
 struct gs_error *web_config_renew(struct web_config *w, const char *path,
-                                  struct http_server *server)
+                                  struct http_server *const *servers, size_t n)
 {
     struct web_config *read = NULL;
     struct gs_error *err = web_config_load(path, &read);
@@ -198,8 +198,9 @@ struct gs_error *web_config_renew(struct web_config *w, const char *path,
                            "at the next start only",
                            path);
     bool other = !same_text(read->cert, w->cert) || !same_text(read->key, w->key);
-    if (!err && read->cert && other)
-        err = http_server_set_certificate(server, read->cert, read->key);
+    // What one of them takes all take.
+    for (size_t i = 0; i < n && !err && read->cert && other; i++)
+        err = http_server_set_certificate(servers[i], read->cert, read->key);
     if (!err) {
         struct web_config old = *w;
         *w = *read;

@@ -10,11 +10,11 @@ struct web_config;
 
 // path NULL: plain HTTP for everybody. Unknown keys are errors, as there.
 struct gs_error *web_config_load(const char *path, struct web_config **ret);
-// Reads the file again; what it says counts from then on for `server`, which web_config_apply()
+// Reads the file again; what it says counts from then on for the servers, which web_config_apply()
 // configured. Users, headers and the certificate may be others; TLS itself and the checking of
 // client certificates may not. On an error all stays as it was.
 struct gs_error *web_config_renew(struct web_config *w, const char *path,
-                                  struct http_server *server);
+                                  struct http_server *const *servers, size_t n);
 void web_config_free(struct web_config *w);
 // Files that it names, for who watches them; NULL: none.
 const char *web_config_cert_file(const struct web_config *w);

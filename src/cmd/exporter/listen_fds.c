@@ -16,7 +16,7 @@ static uint64_t number_of(const char *variable)
     return n;
 }
 
-struct gs_error *listen_fds_take(int *ret_fd)
+struct gs_error *listen_fds_take(int *ret_fds, size_t *ret_n)
 {
     uint64_t pid = number_of("LISTEN_PID"), n = number_of("LISTEN_FDS");
     unsetenv("LISTEN_PID");
@@ -25,8 +25,11 @@ struct gs_error *listen_fds_take(int *ret_fd)
     if (!n || pid != (uint64_t)getpid())
         return gs_error_new(GS_ENOTFOUND, "no socket was passed to this process: start it by a "
                                           "socket unit of systemd");
-    if (n > 1)
-        return gs_error_new(GS_EINVAL, "%d sockets were passed; want one ListenStream=", (int)n);
-    *ret_fd = FIRST_FD;
+    if (n > LISTEN_FDS_MAX)
+        return gs_error_new(GS_EINVAL, "%d sockets were passed; want %d at most", (int)n,
+                            LISTEN_FDS_MAX);
+    for (size_t i = 0; i < n; i++)
+        ret_fds[i] = FIRST_FD + (int)i;
+    *ret_n = n;
     return NULL;
 }

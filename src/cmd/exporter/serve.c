@@ -27,7 +27,8 @@ struct run {
     struct exporter *exporter;
     struct counters *counters;
     struct web_config *web;
-    struct http_server *server;
+    struct http_server *servers[LISTEN_FDS_MAX]; // one, but of the sockets of systemd
+    size_t n_servers;
     struct http_client *http;
     struct kube_client *kube;
     struct gs_error *err;
@@ -108,14 +109,15 @@ static void watch_files(struct run *r)
 
 static void renew(struct run *r)
 {
-    if (!r->exporter || !r->server)
+    if (!r->exporter || !r->n_servers)
         return;
     if (r->opts->configmap)
         gs_info("exporter", "the ConfigMap is read at the start only");
     else
         renew_counters(r);
-    struct gs_error *err =
-        r->opts->web_config ? web_config_renew(r->web, r->opts->web_config, r->server) : NULL;
+    struct gs_error *err = r->opts->web_config ? web_config_renew(r->web, r->opts->web_config,
+                                                                  r->servers, r->n_servers)
+                                               : NULL;
     if (err)
         gs_err("exporter", "%s; it stays as it was", gs_error_message(err));
     gs_error_free(err);
@@ -195,21 +197,28 @@ static void finish_loop(struct run *r)
     uv_loop_close(&r->loop);
 }
 
-// The server stands in front of the exporter when it asks for passwords or speaks TLS.
-static struct gs_error *start_server(struct run *r, const struct exporter_config *cfg)
+// They stand in front of the exporter when it asks for passwords or speaks TLS.
+static struct gs_error *start_servers(struct run *r, const struct exporter_config *cfg)
 {
+    int fds[LISTEN_FDS_MAX] = {0};
+    size_t n = 1;
     struct http_server_config http = {
         .address = cfg->address,
         .port = cfg->port,
         .max_body = 64 * 1024,
         .max_connections = 128,
     };
-    struct gs_error *err = r->opts->systemd_socket ? listen_fds_take(&http.listen_fd) : NULL;
+    struct gs_error *err = r->opts->systemd_socket ? listen_fds_take(fds, &n) : NULL;
     if (err)
         return gs_error_wrap(err, "--web-systemd-socket");
     web_config_apply(r->web, &http);
     web_config_guard(r->web, exporter_handle, r->exporter);
-    return http_server_start(&r->loop, &http, web_config_handle, r->web, &r->server);
+    for (size_t i = 0; i < n && !err; i++) {
+        http.listen_fd = fds[i];
+        err = http_server_start(&r->loop, &http, web_config_handle, r->web, &r->servers[i]);
+        r->n_servers += !err;
+    }
+    return err;
 }
 
 // Makes the client when the exporter first needs it.
@@ -268,12 +277,13 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     without_server.names.counters = r->counters;
     without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
-    return err ? err : start_server(r, cfg);
+    return err ? err : start_servers(r, cfg);
 }
 
 static void finish_run(struct run *r, bool *ret_ended)
 {
-    http_server_stop(r->server);
+    for (size_t i = 0; i < r->n_servers; i++)
+        http_server_stop(r->servers[i]);
     *ret_ended = exporter_stop(r->exporter);
     kube_client_free(r->kube);
     if (r->http)
@@ -301,11 +311,11 @@ struct gs_error *exporter_serve(const struct exporter_opts *o, const struct expo
     r.err = start_all(&r, o, &cfg);
     if (!r.err) {
         if (o->systemd_socket)
-            gs_info("exporter", "listening on the socket of systemd");
+            gs_info("exporter", "listening on the socket%s of systemd", r.n_servers > 1 ? "s" : "");
         else
             gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
                     strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
-                    strchr(cfg.address, ':') ? "]" : "", http_server_port(r.server));
+                    strchr(cfg.address, ':') ? "]" : "", http_server_port(r.servers[0]));
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     finish_run(&r, ret_ended);

@@ -81,11 +81,12 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
                        struct wal_recovery *stats)
 {
     for (size_t i = 0; i < s->files.n; i++) {
+        struct wal_file *file = &s->files.items[i];
         if (!wal_files_keep(&s->files, i)) {
             stats->corrupt++;
+            file->newest_ms = now_ms; // it goes with what is as old
             continue;
         }
-        struct wal_file *file = &s->files.items[i];
         file->newest_ms = snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
         stats->bytes += file->kept.len;
     }
@@ -140,7 +141,7 @@ static void put_times(struct snapshots *s, const struct times *t)
     }
 }
 
-// Returns where in the file its bytes are.
+// Returns where in the file its bytes are; a place that cannot be said counts as not written.
 static uint32_t put_block(struct snapshots *s, const struct sealed *b)
 {
     put_times(s, b->times);
@@ -148,7 +149,7 @@ static uint32_t put_block(struct snapshots *s, const struct sealed *b)
     wal_put_varint(&s->buffer, b->n);
     wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
     uint64_t at = s->files.items[s->files.n - 1].bytes + s->buffer.len - b->len;
-    return at < SEALED_KEPT ? (uint32_t)at : SEALED_KEPT;
+    return at < SEALED_KEPT ? (uint32_t)at : SEALED_NEW;
 }
 
 static void put_series(struct snapshots *s, struct tsdb *db, struct series *series)

@@ -133,7 +133,7 @@ static int compare(const void *a, const void *b)
 
 static void measure(struct promql_engine *e, const char *text, bool range)
 {
-    int64_t times[101];
+    int64_t times[101] = {0};
     size_t n = range ? 7 : 51, middle = n / 2, series;
     struct promql_expr *x;
     bench_check(promql_parse(gs_slice_of(text), &x));

@@ -56,7 +56,7 @@ static void observe(const struct hpa_spec *spec, struct gs_slice *bytes,
     static const char *const names[PODS] = {"a", "b", "c", "d"};
     const struct hpa_config cfg = hpa_config_default();
     struct hpa_pod pods[PODS];
-    struct hpa_sample samples[PODS];
+    struct hpa_sample samples[PODS] = {0};
     int64_t flags = take(bytes), now_ms = NOW_MS + (flags & 0xffff) * 1000;
     GS_AUTO_FREE int64_t *requests = gs_alloc_array(spec->n_metrics + 1, sizeof(*requests));
     GS_AUTO_FREE struct hpa_metric_observation *metrics =

@@ -6,6 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+// tools/tidy.h
+#undef gs_error_new
+#undef gs_error_errno
+#undef gs_error_wrap
+
 struct gs_error {
     enum gs_code code;
     char *message;

@@ -87,8 +87,10 @@ static struct gs_error *run_cases(const char *path, const char *only, struct rul
     for (size_t i = 0; i < r.n; i++) {
         struct replay_case_result *from = &r.items[i];
         gs_grow(&ret->cases, &ret->cap_cases, ret->n_cases, sizeof(*ret->cases));
-        ret->cases[ret->n_cases++] = (struct rule_test_case){
-            GS_TAKE(from->name), GS_TAKE(from->failures), from->n_failures, from->cap};
+        struct rule_test_case *to = &ret->cases[ret->n_cases++];
+        *to = (struct rule_test_case){.n_failures = from->n_failures, .cap_failures = from->cap};
+        to->name = GS_TAKE(from->name);
+        to->failures = GS_TAKE(from->failures);
         from->n_failures = 0;
     }
     ret->n_failed = r.n_failed;

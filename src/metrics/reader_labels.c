@@ -45,9 +45,13 @@ static struct gs_error *take_quoted(struct metrics_reader *r, struct gs_slice *r
     char *out = r->scratch + r->scratch_len;
     size_t n = 0;
     for (i = 0; i < raw.len; i++) {
-        char c = raw.data[i], next = i + 1 < raw.len ? raw.data[i + 1] : '\0';
+        char c = raw.data[i], next = '\0';
+        if (i + 1 < raw.len)
+            next = raw.data[i + 1];
         bool known = c == '\\' && (next == '\\' || next == '"' || next == 'n');
-        out[n++] = !known ? c : next == 'n' ? '\n' : next;
+        if (known)
+            c = (char)(next == 'n' ? '\n' : next);
+        out[n++] = c;
         i += known;
     }
     r->scratch_len += n;

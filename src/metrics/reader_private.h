@@ -42,7 +42,7 @@ struct metrics_reader {
 struct gs_error *reader_fail(const struct metrics_reader *r, const char *what) GS_MUST_USE;
 static inline char reader_peek(const struct metrics_reader *r)
 {
-    return r->at < r->line.len ? r->line.data[r->at] : '\0';
+    return (char)(r->at < r->line.len ? r->line.data[r->at] : '\0');
 }
 static inline void reader_skip_blanks(struct metrics_reader *r) // in OpenMetrics there are none
 {

@@ -29,7 +29,7 @@ static void add_escaped(struct gs_buf *out, struct gs_slice s, bool quote)
             continue;
         gs_buf_add(out, s.data + start, i - start);
         gs_buf_add_char(out, '\\');
-        gs_buf_add_char(out, c == '\n' ? 'n' : c);
+        gs_buf_add_char(out, (char)(c == '\n' ? 'n' : c));
         start = i + 1;
     }
     gs_buf_add(out, s.data + start, s.len - start);

@@ -265,7 +265,7 @@ void grpc_decode_message(struct gs_slice raw, struct gs_buf *out)
             c = (char)(high * 16 + low);
             i += 2;
         }
-        gs_buf_add_char(out, c ? c : ' ');
+        gs_buf_add_char(out, (char)(c ? c : ' '));
     }
 }
 

@@ -384,8 +384,10 @@ static struct gs_error *time_vector(struct promql_eval *ev, struct promql_matrix
 {
     struct promql_series *s;
     struct gs_error *err = promql_eval_add_series(ev, m, (struct tsdb_labels){0}, &s);
-    for (size_t i = 0; !err && i < ev->steps.n; i++)
-        s->v[i] = (double)(promql_step_time(&ev->steps, i) / 1000);
+    for (size_t i = 0; !err && i < ev->steps.n; i++) {
+        int64_t whole_s = promql_step_time(&ev->steps, i) / 1000;
+        s->v[i] = (double)whole_s;
+    }
     return err;
 }
 

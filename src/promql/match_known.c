@@ -77,7 +77,7 @@ static struct gs_error *find_pairs(struct build *b, struct pairs *ret)
 static struct gs_error *label_pairs(struct build *b, struct pairs *p)
 {
     struct promql_matrix m;
-    struct promql_keys whole;
+    struct promql_keys whole = {0};
     struct gs_error *err = promql_eval_matrix(b->ev, &m, p->n);
     if (!err)
         err = promql_eval_alloc(b->ev, p->n, sizeof(*p->labels), &p->labels);
@@ -160,7 +160,7 @@ struct gs_error *promql_eval_known_vectors(struct promql_eval *ev, const struct 
     bool swapped = n->u.binary.card == PROMQL_ONE_TO_MANY;
     struct build b = {.ev = ev, .n = n, .many = swapped ? rhs : lhs, .one = swapped ? lhs : rhs};
     b.rule = (struct promql_key_rule){.n = n->u.binary.labels.n, .on = n->u.binary.on};
-    const struct pairs *p;
+    const struct pairs *p = NULL;
     double *v;
     struct gs_error *err = promql_eval_names(ev, n->u.binary.labels, &b.rule.names);
     if (!err)

@@ -23,7 +23,7 @@ static void add(const struct promql_notes *n, char ***list, size_t *len, size_t 
     }
     GS_AUTO_FREE char *what = gs_vformat(fmt, ap);
     char *text = gs_format("PromQL %s: %s (%zu:%zu)", kind, what, line, pos - start + 1);
-    size_t same = strlen(text) - strlen(strrchr(text, '(')) + 1; // without the place
+    size_t same = (size_t)(strrchr(text, '(') - text) + 1; // without the place
     for (size_t i = 0; i < *len; i++) {
         if (strncmp((*list)[i], text, same) == 0) {
             free((*list)[i]);

@@ -209,7 +209,7 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
                                     const struct promql_node *call, struct promql_matrix *ret)
 {
     struct rollup r = {.fn = fn};
-    const struct promql_node *range = NULL;
+    const struct promql_node *range = call->u.call.args[0];
     for (size_t i = 0; i < call->u.call.n_args; i++) {
         const struct promql_node *arg = call->u.call.args[i];
         if (arg->type == PROMQL_MATRIX) {

@@ -40,9 +40,9 @@ static char **copy_strings(const char *const *list, char *const *base)
     while (base && base[n_base])
         n_base++;
     char **out = gs_alloc_array(n + n_base + 1, sizeof(*out));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; list && list[i]; i++)
         out[k++] = gs_strdup(list[i]);
-    for (size_t i = 0; i < n_base; i++)
+    for (size_t i = 0; base && base[i]; i++)
         out[k++] = gs_strdup(base[i]);
     return out;
 }

@@ -19,8 +19,8 @@ struct up_decision {
 struct up_decisions *up_decisions_new(void);
 void up_decisions_free(struct up_decisions *d);
 // Returns the kept record, borrowed until the next call.
-const struct up_decision *up_decisions_record(struct up_decisions *d, const struct hpa_spec *spec,
-                                              const struct hpa_decision *decision);
+const struct up_decision *up_decisions_record(struct up_decisions *all, const struct hpa_spec *spec,
+                                              const struct hpa_decision *d);
 size_t up_decisions_len(const struct up_decisions *d);
 const struct up_decision *up_decisions_at(const struct up_decisions *d, size_t i);
 // Whether every autoscaler is at its lower limit (false without any).

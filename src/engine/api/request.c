@@ -117,12 +117,13 @@ bool api_range(struct api_request *r, int64_t *ret_start, int64_t *ret_end)
 
 struct gs_error *api_parse_duration(const char *text, int64_t *ret_ns)
 {
+    static const double limit = 9223372036854775808.0;
     double seconds;
     int64_t ms;
     struct gs_error *err = gs_parse_double(gs_slice_of(text), &seconds);
     if (!err) {
         double ns = seconds * (double)GS_NS_PER_SEC;
-        if (isnan(ns) || ns >= 0x1p63 || ns < -0x1p63)
+        if (!(ns >= -limit && ns < limit))
             return gs_error_new(
                 GS_EINVAL, "cannot parse \"%s\" to a valid duration. It overflows int64", text);
         *ret_ns = (int64_t)ns;

@@ -144,7 +144,7 @@ static void unknown(struct config_reader *r, const char *key, const json_t *valu
 {
     const char *names[64];
     size_t n = 0;
-    for (; fields[n].name && n < GS_ARRAY_LEN(names); n++)
+    for (; n < GS_ARRAY_LEN(names) && fields[n].name; n++)
         names[n] = fields[n].name;
     const char *near = gs_suggest(key, names, n);
     config_fail(r, value,

@@ -257,7 +257,7 @@ static bool parse_int(const char *s, int64_t *ret)
 
 static bool lex_number(struct tmpl_lexer *lx, struct tmpl_token *t)
 {
-    char text[64];
+    char text[64] = "";
     size_t n = 0;
     bool hex = false;
     while (n < sizeof(text) - 1) {

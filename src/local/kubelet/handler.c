@@ -272,7 +272,7 @@ static void start_tcp(struct local_handler *h, const json_t *spec)
         return;
     GS_AUTO_FREE char *host = gs_strndup(h->target, (size_t)(colon - h->target));
     struct sockaddr_in address;
-    if (uv_ip4_addr(host, atoi(colon + 1), &address) < 0) {
+    if (uv_ip4_addr(host, (int)strtol(colon + 1, NULL, 10), &address) < 0) {
         finish(h, false, "dial tcp %s: only IPv4 addresses are supported here", h->target);
         return;
     }

@@ -49,9 +49,7 @@ static bool take_word(const char **at, struct gs_buf *word)
             quote = *s;
         else if (quote && *s == quote)
             quote = 0;
-        else if (*s == '\\' && quote == 0 && s[1])
-            gs_buf_add_char(word, *++s);
-        else if (*s == '\\' && quote == '"' && s[1] && strchr("\"\\$`", s[1]))
+        else if (*s == '\\' && s[1] && (quote == 0 || (quote == '"' && strchr("\"\\$`", s[1]))))
             gs_buf_add_char(word, *++s);
         else
             gs_buf_add_char(word, *s);

@@ -37,7 +37,9 @@ static char *read_line(const char *path)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 4096, &text);
-    struct gs_slice rest = err ? (struct gs_slice){0} : gs_slice_trim(gs_buf_slice(&text));
+    struct gs_slice rest = {0};
+    if (!err)
+        rest = gs_slice_trim(gs_buf_slice(&text));
     return gs_slice_dup(gs_slice_cut(&rest, '\n'));
 }
 

@@ -132,7 +132,7 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
         _exit(SHIM_EXIT_NOT_STARTED);
     setsid();
     for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
+        (void)signal(sig, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -36,6 +36,8 @@ static const enum gpu_field states[] = {
     GPU_F_RETIRED_DBE,       GPU_F_RETIRED_PENDING,
     GPU_F_POWER_USAGE,       GPU_F_XID_ERRORS,
     GPU_F_ROW_REMAP_FAILURE, GPU_F_UNCORRECTABLE_REMAPPED,
+    GPU_F_INFOROM_VALID,     GPU_F_RECOVERY_ACTION,
+    GPU_F_FABRIC_STATUS,     GPU_F_FABRIC_HEALTH_MASK,
 };
 
 static const struct {
@@ -164,6 +166,48 @@ static void judge_power(struct gpu_health *g, const struct gpu_device *d)
         find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
 }
 
+static void judge_inforom(struct gpu_health *g, const struct gpu_device *d)
+{
+    if (d->fields[GPU_F_INFOROM_VALID].validity == GPU_VALID && !d->fields[GPU_F_INFOROM_VALID].i)
+        find(g, HEALTH_INFOROM, HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
+}
+
+// What the driver says that the GPU needs.
+static void judge_recovery(struct gpu_health *g, const struct gpu_device *d)
+{
+    static const struct health_result actions[] = {
+        {HEALTH_PASS, fine},
+        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_RESET"},
+        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT"},
+        {HEALTH_WARN, "DCGM_FR_GPU_RECOVERY_DRAIN_P2P"},
+        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_DRAIN_RESET"},
+    };
+    int64_t action = or_zero(d, GPU_F_RECOVERY_ACTION);
+    if (action > 0 && action < (int64_t)GS_ARRAY_LEN(actions))
+        find(g, HEALTH_DRIVER, actions[action].level, actions[action].code);
+}
+
+// Of NVSwitch systems. The mask has two bits for each property, 1: it is so, 2: it is not, 0: not
+// told; from bit 8 on four for a wrong configuration, 1: it is right.
+static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
+{
+    enum { DEGRADED_BANDWIDTH = 0, ROUTE_RECOVERY = 2, ROUTE_UNHEALTHY = 4, TIMEOUT_RECOVERY = 6 };
+    static const unsigned properties[] = {DEGRADED_BANDWIDTH, ROUTE_RECOVERY, ROUTE_UNHEALTHY,
+                                          TIMEOUT_RECOVERY};
+    enum { IN_PROGRESS = 2, SUCCESS = 3 };
+    uint64_t mask = (uint64_t)or_zero(d, GPU_F_FABRIC_HEALTH_MASK);
+    for (size_t i = 0; i < GS_ARRAY_LEN(properties); i++)
+        if ((mask >> properties[i] & 3) == 1)
+            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+    if ((mask >> 8 & 15) > 1)
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+    int64_t status = or_zero(d, GPU_F_FABRIC_STATUS);
+    if (status == IN_PROGRESS)
+        find(g, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE");
+    else if (status && status != SUCCESS)
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE");
+}
+
 static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(xids); i++) {
@@ -272,6 +316,9 @@ static void take(struct gpu_health *g, const struct gpu_device *d, int64_t now)
     struct mark m = mark_of(d, now);
     judge_memory(g, d);
     judge_power(g, d);
+    judge_inforom(g, d);
+    judge_recovery(g, d);
+    judge_fabric(g, d);
     judge_counters(g, d, &m);
     remember(g, &m);
 }

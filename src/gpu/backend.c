@@ -42,6 +42,10 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     case NVML_CALL_process_utilization:
     case NVML_CALL_processes_utilization:
         return ret != NVML_NOT_FOUND && ret != NVML_INSUFFICIENT_SIZE;
+    case NVML_CALL_validate_inforom: // a finding
+        return ret != NVML_CORRUPTED_INFOROM;
+    case NVML_CALL_fabric_info: // an older version is asked for then
+        return ret != NVML_ARGUMENT_VERSION_MISMATCH;
     case NVML_CALL_mig_handle:
         return ret != NVML_NOT_FOUND && ret != NVML_INVALID_ARGUMENT;
     default:

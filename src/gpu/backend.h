@@ -74,6 +74,8 @@ struct known_device {
     nvml_device p2p_peers[GPU_MAX_DEVICES];
     uint8_t p2p[GPU_MAX_DEVICES];
     struct gpu_value p2p_value;
+    int64_t inforom_ns; // 0: not yet
+    struct gpu_value inforom;
     // The coordinator's.
     bool xid_registered;
     enum gpu_validity xid_validity;
@@ -168,6 +170,8 @@ void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_d
 // NVLink peer to peer with the other GPUs.
 void backend_read_p2p(struct gpu_reader *r, struct known_device *k, const nvml_device *peers,
                       struct gpu_device *d);
+// Checksums of the InfoROM, and the NVLink fabric.
+void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 void backend_free_gpm(const struct nvml *nvml, struct known_device *k);
 
 struct memory_values {

@@ -42,6 +42,8 @@
       "nvmlDeviceGetInforomVersion", "Power management inforom version.") \
     X(INFOROM_IMAGE, "DCGM_FI_DEV_INFOROM_IMAGE_VER", 82, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
       "nvmlDeviceGetInforomImageVersion", "Inforom image version.") \
+    X(INFOROM_VALID, "DCGM_FI_DEV_INFOROM_CONFIG_VALID", 84, GPU_INTEGER, GPU_G_INFOROM, "gauge", "0 or 1", \
+      "nvmlDeviceValidateInforom", "Whether the checksums of the inforom are right (asked once a minute).") \
     X(VBIOS, "DCGM_FI_DEV_VBIOS_VERSION", 85, GPU_TEXT, GPU_G_IDENTITY, "label", "text", \
       "nvmlDeviceGetVbiosVersion", "VBIOS version.") \
     X(BAR1_TOTAL, "DCGM_FI_DEV_BAR1_TOTAL", 90, GPU_INTEGER, GPU_G_BAR1, "gauge", "MiB", \
@@ -96,6 +98,12 @@
       "nvmlDeviceGetPowerManagementDefaultLimit", "Default power limit (in W).") \
     X(POWER_LIMIT_ENFORCED, "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 164, GPU_DOUBLE, GPU_G_POWER_LIMITS, "gauge", "W", \
       "nvmlDeviceGetEnforcedPowerLimit", "Power limit that has effect (in W).") \
+    X(FABRIC_STATUS, "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", 170, GPU_INTEGER, GPU_G_FABRIC, "gauge", "enum", \
+      "nvmlDeviceGetGpuFabricInfoV", "Registration with the NVLink fabric (1 not started, 2 in progress, 3 done, 4 failed, 5 unknown).") \
+    X(FABRIC_HEALTH_MASK, "DCGM_FI_DEV_FABRIC_HEALTH_MASK", 174, GPU_INTEGER, GPU_G_FABRIC, "gauge", "bitmask", \
+      "nvmlDeviceGetGpuFabricInfoV", "Health of the NVLink fabric, bits as in NVML.") \
+    X(FABRIC_HEALTH_SUMMARY, "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", 175, GPU_INTEGER, GPU_G_FABRIC, "gauge", "enum", \
+      "nvmlDeviceGetGpuFabricInfoV", "Health of the NVLink fabric (1 healthy, 2 unhealthy, 3 limited).") \
     X(PSTATE, "DCGM_FI_DEV_PSTATE", 190, GPU_INTEGER, GPU_G_STATE, "gauge", "0 to 15", \
       "nvmlDeviceGetPerformanceState", "Performance state (0 is the highest).") \
     X(FAN_SPEED, "DCGM_FI_DEV_FAN_SPEED", 191, GPU_INTEGER, GPU_G_STATE, "gauge", "%", \
@@ -309,5 +317,7 @@
     X(PROF_NVOFA0, "DCGM_FI_PROF_NVOFA0_ACTIVE", 1033, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 50", "Ratio of time in which optical flow engine 0 is active.") \
     X(PROF_NVOFA1, "DCGM_FI_PROF_NVOFA1_ACTIVE", 1034, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
-      "GPM metric 51", "Ratio of time in which optical flow engine 1 is active.")
+      "GPM metric 51", "Ratio of time in which optical flow engine 1 is active.") \
+    X(RECOVERY_ACTION, "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1523, GPU_INTEGER, GPU_G_VALUES, "gauge", "enum", \
+      "nvmlDeviceGetFieldValues 230", "What the GPU needs (0 nothing, 1 a reset, 2 a reboot, 3 P2P drained, 4 drain and reset).")
 // clang-format on

@@ -44,6 +44,8 @@ enum gpu_group {
     GPU_G_NVLINK,
     GPU_G_P2P,
     GPU_G_LICENSE,
+    GPU_G_INFOROM,
+    GPU_G_FABRIC,
     GPU_G_GPM,
     GPU_G_COUNT
 };
@@ -57,8 +59,8 @@ enum gpu_field {
 
 // Of GPUs with GPM; of MIG devices too. They are neighbours.
 #define GPU_F_PROF_FIRST GPU_F_PROF_GR_ENGINE_ACTIVE
-#define GPU_F_PROF_END   GPU_F_COUNT
-enum { GPU_PROF_COUNT = GPU_F_COUNT - GPU_F_PROF_FIRST };
+#define GPU_F_PROF_END   GPU_F_RECOVERY_ACTION
+enum { GPU_PROF_COUNT = GPU_F_PROF_END - GPU_F_PROF_FIRST };
 
 enum gpu_validity {
     GPU_UNKNOWN, // not read yet

@@ -79,6 +79,9 @@
     X(memory, "nvmlDeviceGetMemoryInfo", NULL, NULL, (nvml_device, struct nvml_memory *))          \
     X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL, NULL, (nvml_device, struct nvml_memory_v2 *)) \
     X(p2p_status, "nvmlDeviceGetP2PStatus", NULL, NULL, (nvml_device, nvml_device, int, int *))    \
+    X(validate_inforom, "nvmlDeviceValidateInforom", NULL, NULL, (nvml_device))                    \
+    X(fabric_info, "nvmlDeviceGetGpuFabricInfoV", NULL, NULL,                                      \
+      (nvml_device, struct nvml_fabric_info *))                                                    \
     X(remapped_rows, "nvmlDeviceGetRemappedRows", NULL, NULL,                                      \
       (nvml_device, unsigned *, unsigned *, unsigned *, unsigned *))                               \
     X(field_values, "nvmlDeviceGetFieldValues", NULL, NULL,                                        \

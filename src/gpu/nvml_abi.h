@@ -24,8 +24,10 @@ enum {
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
     NVML_FUNCTION_NOT_FOUND = 13,
+    NVML_CORRUPTED_INFOROM = 14,
     NVML_GPU_IS_LOST = 15,
     NVML_LIB_RM_VERSION_MISMATCH = 18,
+    NVML_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_DEPRECATED = 26,
     NVML_GPU_NOT_FOUND = 28,
     NVML_UNKNOWN = 999,
@@ -100,6 +102,20 @@ struct nvml_temperature {
     int32_t sensor, celsius;
 };
 static_assert(NVML_VERSION_WORD(struct nvml_temperature, 1) == 0x0100000c, "nvmlTemperature_v1");
+
+// Where a GPU of an NVSwitch system stands with the fabric. Version 2 ends before the summary.
+enum { NVML_FABRIC_NOT_STARTED = 1, NVML_FABRIC_IN_PROGRESS, NVML_FABRIC_COMPLETED };
+struct nvml_fabric_info {
+    uint32_t version;
+    uint8_t cluster[16];
+    nvml_ret status; // of a completed registration
+    uint32_t clique;
+    uint8_t state; // 0: the GPU has no fabric
+    uint32_t health_mask;
+    uint8_t health_summary; // 0: not told
+};
+static_assert(NVML_VERSION_WORD(struct nvml_fabric_info, 3) == 0x03000028, "nvmlGpuFabricInfo_v3");
+static_assert(offsetof(struct nvml_fabric_info, health_summary) == 36, "nvmlGpuFabricInfo_v2");
 
 union nvml_value {
     double d;

@@ -60,6 +60,7 @@ static const struct row rows[] = {
     {GPU_F_NVLINK_CRC_DATA, 45},
     {GPU_F_NVLINK_REPLAY, 52},
     {GPU_F_NVLINK_RECOVERY, 59},
+    {GPU_F_RECOVERY_ACTION, 230},
 };
 static_assert(GS_ARRAY_LEN(rows) + 2 * (NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
 

@@ -153,6 +153,8 @@ static void read_device(struct gpu_worker *w)
     if (!r->device_lost)
         backend_read_p2p(r, k, w->peers, d);
     if (!r->device_lost)
+        backend_read_integrity(r, k, d);
+    if (!r->device_lost)
         backend_read_instances(r, k, d);
     if (!r->device_lost)
         backend_read_gpm(r, k, d);

@@ -170,6 +170,34 @@ NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
     return c.rc;
 }
 
+// Boards with ECC are those with an InfoROM that matters.
+NVML_API nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_NO_MIG, true);
+    return c.rc;
+}
+
+// Boards with 18 links are those behind NVSwitches here; they are registered and well.
+NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info)
+{
+    enum { NVSWITCH_LINKS = 18, COMPLETED = 3, HEALTHY = 1, ALL_WELL = 0x1aa };
+    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG, info != NULL);
+    if (c.rc)
+        return c.rc;
+    uint32_t size = info->version & 0xffffff, version = info->version >> 24;
+    if (!(version == 3 && size == sizeof(*info)) &&
+        !(version == 2 && size == offsetof(nvmlGpuFabricInfo_v3_t, healthSummary)))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlGpuFabricInfo_v3_t f = {.version = info->version};
+    if (c.gpu->model.nvlinks >= NVSWITCH_LINKS) {
+        f.state = COMPLETED;
+        f.healthMask = ALL_WELL;
+        f.healthSummary = HEALTHY;
+    }
+    memcpy(info, &f, size);
+    return NVML_SUCCESS;
+}
+
 static struct nvml_call nvlink(const char *fn, nvmlDevice_t device, unsigned link, bool valid)
 {
     struct nvml_call c = call_device(fn, device, CALL_NO_MIG, valid);

@@ -96,6 +96,8 @@
                                   unsigned *uncorrectable, unsigned *pending, unsigned *failed))   \
     X(nvmlDeviceGetRowRemapperHistogram,                                                           \
       (nvmlDevice_t device, nvmlRowRemapperHistogramValues_t * values))                            \
+    X(nvmlDeviceValidateInforom, (nvmlDevice_t device))                                            \
+    X(nvmlDeviceGetGpuFabricInfoV, (nvmlDevice_t device, nvmlGpuFabricInfo_v3_t * info))           \
     X(nvmlDeviceGetP2PStatus, (nvmlDevice_t device, nvmlDevice_t other, int index, int *status))   \
     X(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned link, int *active))                 \
     X(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned link, unsigned *version))         \

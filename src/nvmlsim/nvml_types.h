@@ -52,6 +52,17 @@ NVML_LAYOUT(nvmlMemory_v2_t, 40, used, 32);
 
 typedef struct {
     uint32_t version;
+    unsigned char clusterUuid[16];
+    nvmlReturn_t status;
+    uint32_t cliqueId;
+    unsigned char state;
+    uint32_t healthMask;
+    unsigned char healthSummary; // v2 ends before it
+} nvmlGpuFabricInfo_v3_t;
+NVML_LAYOUT(nvmlGpuFabricInfo_v3_t, 40, healthSummary, 36);
+
+typedef struct {
+    uint32_t version;
     uint32_t sensorType;
     int32_t temperature; // °C
 } nvmlTemperature_v1_t;

@@ -85,6 +85,7 @@ static const struct output {
     {"nvmlDeviceGetRemappedRows", 2, 0, 4, PLAIN, 0},
     {"nvmlDeviceGetRemappedRows", 3, 0, 4, PLAIN, 0},
     {"nvmlDeviceGetRemappedRows", 4, 0, 4, PLAIN, 0},
+    {"nvmlDeviceGetGpuFabricInfoV", 1, 4, 36, PLAIN, 0},
     {"nvmlDeviceGetFieldValues", 2, 0, 0, FIELDS, 1},
     {"nvmlDeviceGetGridLicensableFeatures_v4", 1, 0, 860, PLAIN, 0},
     {"nvmlEventSetWait_v2", 1, 0, sizeof(struct nvml_event), PLAIN, 0},
@@ -285,6 +286,8 @@ PASS(nvmlDeviceGetDecoderUtilization)
 PASS(nvmlDeviceGetMemoryInfo)
 PASS(nvmlDeviceGetMemoryInfo_v2)
 PASS(nvmlDeviceGetRemappedRows)
+PASS(nvmlDeviceValidateInforom)
+PASS(nvmlDeviceGetGpuFabricInfoV)
 PASS(nvmlDeviceGetFieldValues)
 PASS(nvmlDeviceGetGridLicensableFeatures_v4)
 PASS(nvmlEventSetCreate)

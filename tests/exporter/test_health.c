@@ -154,6 +154,58 @@ static void links(void **state)
 }
 
 // They count until the exporter ends, as in DCGM until its engine ends.
+static void inforom_and_recovery(void **state)
+{
+    static const struct {
+        int64_t action;
+        int level;
+        const char *code;
+    } rows[] = {
+        {1, HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_RESET"},
+        {2, HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT"},
+        {3, HEALTH_WARN, "DCGM_FR_GPU_RECOVERY_DRAIN_P2P"},
+        {4, HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_DRAIN_RESET"},
+        {5, HEALTH_PASS, "DCGM_FR_OK"}, // of a newer driver
+        {0, HEALTH_PASS, "DCGM_FR_OK"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        set(f, GPU_F_RECOVERY_ACTION, rows[i].action);
+        assert_health(f, HEALTH_DRIVER, rows[i].level, rows[i].code);
+    }
+    set(f, GPU_F_INFOROM_VALID, 1);
+    assert_all_fine(f);
+    set(f, GPU_F_INFOROM_VALID, 0);
+    assert_health(f, HEALTH_INFOROM, HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
+}
+
+static void fabric_of_switches(void **state)
+{
+    static const struct {
+        int64_t status, mask;
+        int level;
+        const char *code;
+    } rows[] = {
+        {3, 0x1aa, HEALTH_PASS, "DCGM_FR_OK"},
+        {3, 0, HEALTH_PASS, "DCGM_FR_OK"}, // nothing told
+        {1, 0x1aa, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {2, 0x1aa, HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {4, 0x1aa, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {5, 0x1aa, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {3, 0x1a9, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"}, // bandwidth is degraded
+        {3, 0x1a6, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"}, // a route recovers
+        {3, 0x19a, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"}, // a route is unhealthy
+        {3, 0x16a, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"}, // recovery of an access
+        {3, 0x4aa, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"}, // no partition
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        set(f, GPU_F_FABRIC_STATUS, rows[i].status);
+        set(f, GPU_F_FABRIC_HEALTH_MASK, rows[i].mask);
+        assert_health(f, HEALTH_NVLINK, rows[i].level, rows[i].code);
+    }
+}
+
 static void xids_stay(void **state)
 {
     struct fixture *f = *state;
@@ -194,6 +246,8 @@ int main(void)
         TEST(what_moved_within_a_minute),
         TEST(replays_by_generation_and_lanes),
         TEST(links),
+        TEST(inforom_and_recovery),
+        TEST(fabric_of_switches),
         TEST(xids_stay),
         TEST(lost_and_hung),
     };

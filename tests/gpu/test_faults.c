@@ -111,6 +111,34 @@ static void every_call_with_every_code(void **state)
     assert_true(tried > 40 * GS_ARRAY_LEN(codes));
 }
 
+static void assert_value(const struct gpu_device *d, enum gpu_field field, int64_t v)
+{
+    assert_int_equal(d->fields[field].validity, GPU_VALID);
+    assert_int_equal(d->fields[field].i, v);
+}
+
+// A wrong checksum is an answer, and the older form of the fabric's data lacks only the summary.
+static void integrity_of_board_and_fabric(void **state)
+{
+    enum { CORRUPTED_INFOROM = 14, VERSION_MISMATCH = 25 };
+    struct fixture *f = *state;
+    assert_ok(sim_fail_call(f->sim, "nvmlDeviceValidateInforom", 0, CORRUPTED_INFOROM, 0));
+    assert_ok(sim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 1));
+    const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
+    assert_value(d, GPU_F_INFOROM_VALID, 0);
+    assert_value(other, GPU_F_INFOROM_VALID, 1);
+    assert_value(d, GPU_F_FABRIC_STATUS, 3);
+    assert_value(d, GPU_F_FABRIC_HEALTH_MASK, 0x1aa);
+    assert_int_equal(d->fields[GPU_F_FABRIC_HEALTH_SUMMARY].validity, GPU_NOT_SUPPORTED);
+    assert_value(other, GPU_F_FABRIC_HEALTH_SUMMARY, 1);
+    assert_value(d, GPU_F_RECOVERY_ACTION, 0);
+    assert_int_equal(f->s->n_errors, 0);
+    assert_ok(sim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 0));
+    d = device(sample(f), 0);
+    assert_int_equal(d->fields[GPU_F_FABRIC_STATUS].validity, GPU_NOT_SUPPORTED);
+    assert_int_equal(f->s->n_errors, 0);
+}
+
 // How long until GPU 0 works (or is hung) again; the deadline is far beyond what it takes.
 static bool wait_for(struct fixture *f, bool hung)
 {
@@ -170,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_call_with_every_code, setup, teardown),
         cmocka_unit_test_setup_teardown(every_call_that_hangs, setup, teardown),
+        cmocka_unit_test_setup_teardown(integrity_of_board_and_fabric, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,9 +155,15 @@ static struct gs_error *load(struct engine *e)
 static void watch_files(struct engine *e)
 {
     const struct engine_config *c = e->config;
-    if (e->watch && e->o.config_path)
-        engine_watch_set(e->watch, e->o.config_path, c ? c->rule_files : NULL,
-                         c ? c->n_rule_files : 0);
+    if (!e->watch || !e->o.config_path)
+        return;
+    size_t n_rules = c ? c->n_rule_files : 0, n_scrapes = c ? c->n_scrape_config_files : 0;
+    GS_AUTO_FREE const char **globs = gs_alloc_array(n_rules + n_scrapes + 1, sizeof(*globs));
+    for (size_t i = 0; i < n_rules; i++)
+        globs[i] = c->rule_files[i];
+    for (size_t i = 0; i < n_scrapes; i++)
+        globs[n_rules + i] = c->scrape_config_files[i];
+    engine_watch_set(e->watch, e->o.config_path, globs, n_rules + n_scrapes);
 }
 
 // load() and what is told about it. Who gets the error also logs it.

@@ -16,10 +16,11 @@ struct http_client_config {
     const char *unix_socket;                 // connect here instead
     const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
     bool insecure;                           // no verification of the peer
-    const char *server_name;                 // asked for and verified instead of the URL's host
-    const char *proxy;                       // NULL: as the environment says; "": none
-    const char *no_proxy;                    // with proxy: hosts that are reached without it
-    bool follow_redirects;                   // of GET, up to 10
+    int tls_min, tls_max;    // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
+    const char *server_name; // asked for and verified instead of the URL's host
+    const char *proxy;       // NULL: as the environment says; "": none
+    const char *no_proxy;    // with proxy: hosts that are reached without it
+    bool follow_redirects;   // of GET, up to 10
     const char *bearer_token;
     const char *bearer_token_file; // read again each minute, in place of the first token
     const char *user_agent;

@@ -47,6 +47,7 @@ struct curl_client {
     char *token_file;
     int64_t token_read_ns;
     bool insecure, follow_redirects;
+    long tls_versions; // CURLOPT_SSLVERSION
     long connect_timeout_ms;
     uv_timer_t timer;      // libcurl's next timeout
     uv_idle_t again;       // libcurl or a failed operation has something to say in the next turn
@@ -489,6 +490,7 @@ static void set_peer(struct curl_op *op, const char *url)
     set_server_name(op, url);
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
+    curl->easy_setopt(op->easy, CURLOPT_SSLVERSION, c->tls_versions);
     if (c->ca.fd >= 0) {
         curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
         curl->easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
@@ -643,6 +645,16 @@ static CURLM *make_multi(struct curl_client *c, unsigned idle)
     return multi;
 }
 
+static long tls_versions(const struct http_client_config *cfg)
+{
+    static const long least[] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
+                                 CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
+    static const long most[] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
+                                CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
+    long min = cfg->tls_min ? least[cfg->tls_min - 10] : CURL_SSLVERSION_DEFAULT;
+    return min | (cfg->tls_max ? most[cfg->tls_max - 10] : CURL_SSLVERSION_MAX_DEFAULT);
+}
+
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
                                       struct http_client **ret)
 {
@@ -665,6 +677,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->proxy = gs_strdup(cfg->proxy);
     c->no_proxy = gs_strdup(cfg->no_proxy);
     c->insecure = cfg->insecure;
+    c->tls_versions = tls_versions(cfg);
     c->follow_redirects = cfg->follow_redirects;
     c->connect_timeout_ms =
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;

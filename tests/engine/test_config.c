@@ -174,6 +174,97 @@ static void names_and_protocols_follow_global(void **state)
     (void)state;
 }
 
+static void external_labels_take_the_environment(void **state)
+{
+    assert_int_equal(setenv("GPUSCALE_TEST_NAME", "n 1", 1), 0);
+    assert_int_equal(unsetenv("GPUSCALE_TEST_NONE"), 0);
+    struct engine_config *c =
+        read_config("global:\n"
+                    "  external_labels: {a: '${GPUSCALE_TEST_NAME}/$GPUSCALE_TEST_NAME.$$x$', "
+                    "b: '$GPUSCALE_TEST_NONE', c: '5$ ${', d: plain}\n");
+    assert_int_equal(c->n_external_labels, 3); // a label without a value is none
+    assert_true(gs_slice_eq_str(c->external_labels[0].value, "n 1/n 1.$x$"));
+    assert_true(gs_slice_eq_str(c->external_labels[1].value, "5$ "));
+    assert_true(gs_slice_eq_str(c->external_labels[2].value, "plain"));
+    assert_int_equal(c->n_ignored, 1);
+    assert_non_null(strstr(c->ignored[0], "environment variable GPUSCALE_TEST_NONE"));
+    engine_config_free(c);
+    (void)state;
+}
+
+static void what_says_false_needs_no_support(void **state)
+{
+    struct engine_config *c =
+        read_config("global: {convert_classic_histograms_to_nhcb: false, rule_query_offset: 5s}\n"
+                    "scrape_configs: [{job_name: a, track_timestamps_staleness: false}]\n"
+                    "remote_write: [{url: 'http://h', send_exemplars: false}]\n");
+    assert_int_equal(c->n_ignored, 0);
+    assert_int_equal(c->rule_query_offset_ms, 5000);
+    engine_config_free(c);
+    (void)state;
+}
+
+static void sizes_are_those_of_prometheus(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {
+        {"10MB", 10 << 20}, {"1.5KiB", 1536}, {"1MiB", 1 << 20}, {"1KiB2B", 1026}, {"0", 0}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *text =
+            gs_format("scrape_configs: [{job_name: a, body_size_limit: %s}]", cases[i].text);
+        struct engine_config *c = read_config(text);
+        assert_int_equal(c->scrapes[0].body_size_limit, cases[i].bytes);
+        engine_config_free(c);
+    }
+    (void)state;
+}
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void scrape_configs_come_from_files_too(void **state)
+{
+    char dir[] = "/tmp/gpuscale-config-XXXXXX";
+    struct engine_config *c;
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/p.yml", dir);
+    write_file(dir, "p.yml",
+               "global: {scrape_interval: 7s}\n"
+               "scrape_config_files: [more*.yml, none.yml]\n"
+               "scrape_configs: [{job_name: a}]\n");
+    write_file(dir, "more1.yml", "scrape_configs:\n- job_name: b\n  bearer_token_file: t\n");
+    write_file(dir, "more2.yml", "scrape_configs: [{job_name: c, sample_limit: 3}]\n");
+    assert_ok(engine_config_load(path, &c));
+    assert_int_equal(c->n_scrapes, 3);
+    assert_string_equal(c->scrapes[1].job_name, "b");
+    assert_int_equal(c->scrapes[1].interval_ms, 7000);
+    assert_non_null(c->scrapes[1].accept);
+    GS_AUTO_FREE char *token = gs_format("%s/t", dir);
+    assert_string_equal(c->scrapes[1].http.auth_credentials.file, token);
+    assert_int_equal(c->scrapes[2].sample_limit, 3);
+    engine_config_free(c);
+    write_file(dir, "more2.yml", "scrape_configs: [{job_name: a}]\n");
+    assert_error(engine_config_load(path, &c), GS_EINVAL,
+                 "more2.yml:1:18: found multiple scrape configs with job name \"a\"");
+    write_file(dir, "more2.yml", "rule_files: [x]\n");
+    assert_error(engine_config_load(path, &c), GS_EINVAL, "more2.yml:1:13: unknown field");
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"p.yml", "more1.yml", "more2.yml"};
+        GS_AUTO_FREE char *file = gs_format("%s/%s", dir, names[i]);
+        assert_int_equal(remove(file), 0);
+    }
+    assert_int_equal(remove(dir), 0);
+    (void)state;
+}
+
 static void mistakes_are_told_with_their_place(void **state)
 {
     static const char *const cases[][2] = {
@@ -201,7 +292,7 @@ static void mistakes_are_told_with_their_place(void **state)
         {"scrape_configs: [{job_name: a, body_size_limit: 100}]\n", "is not a size"},
         {"scrape_configs: [{job_name: a, static_configs: [null]}]\n", "empty or null section"},
         {"scrape_configs: [{job_name: a, bearer_token: x, bearer_token_file: y}]\n",
-         "at most one of authorization, bearer_token"},
+         "at most one of bearer_token & bearer_token_file must be configured"},
         {"scrape_configs: [{job_name: a, authorization: {type: Basic}}]\n", "basic_auth\" instead"},
         {"alerting: {alertmanagers: [{api_version: v1}]}\n", "to be one of [v2] but got v1"},
         {"remote_write: [{url: a, name: n}, {url: b, name: n}]\n",
@@ -264,6 +355,10 @@ int main(void)
         cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(limits_of_global_are_those_of_jobs_without),
         cmocka_unit_test(names_and_protocols_follow_global),
+        cmocka_unit_test(external_labels_take_the_environment),
+        cmocka_unit_test(what_says_false_needs_no_support),
+        cmocka_unit_test(sizes_are_those_of_prometheus),
+        cmocka_unit_test(scrape_configs_come_from_files_too),
         cmocka_unit_test(mistakes_are_told_with_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

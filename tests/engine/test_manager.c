@@ -135,7 +135,8 @@ static void a_failing_target_is_down_and_its_series_end(void **state)
     GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
     const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
     assert_string_equal(gs_json_str(t, "health", NULL), "down");
-    assert_string_equal(gs_json_str(t, "lastError", NULL), "server returned HTTP status 503 Service Unavailable");
+    assert_string_equal(gs_json_str(t, "lastError", NULL),
+                        "server returned HTTP status 503 Service Unavailable");
     f.status = 200;
     f.body = "util{\n";
     loop_until(&f.loop, f.requests > 5);
@@ -180,6 +181,35 @@ static void relabelling_drops_targets(void **state)
     assert_string_equal(gs_json_str(t, "scrapeUrl", NULL), "http://b:1/m");
     assert_string_equal(gs_json_str(t, "labels", "instance", NULL), "b:1");
     assert_string_equal(gs_json_str(t, "health", NULL), "unknown");
+    finish(&f);
+    (void)state;
+}
+
+static void pools_are_shown_by_name_and_counted_all(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, "scrape_configs:\n"
+              "- job_name: z\n"
+              "  keep_dropped_targets: 1\n"
+              "  static_configs: [{targets: ['a:1', 'b:1', 'c:1']}]\n"
+              "  relabel_configs: [{source_labels: [__address__], regex: '[ab]:1', action: drop}]\n"
+              "- {job_name: a, static_configs: [{targets: ['d:1'], labels: {x: y}}]}\n");
+    GS_AUTO_JSON json_t *pools = scrape_pools_json(f.manager);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(pools, "scrapePools"), 0)),
+                        "a");
+    GS_AUTO_JSON json_t *one = scrape_targets_json(f.manager, "any", "a");
+    assert_int_equal(gs_json_int(one, 0, "droppedTargetCounts", "z", NULL), 2);
+    assert_int_equal(json_array_size(json_object_get(one, "droppedTargets")), 0);
+    GS_AUTO_JSON json_t *all = scrape_targets_json(f.manager, "any", NULL);
+    assert_int_equal(json_array_size(json_object_get(all, "droppedTargets")), 1);
+    assert_string_equal(
+        gs_json_str(json_array_get(json_object_get(all, "activeTargets"), 0), "scrapePool", NULL),
+        "a");
+    GS_AUTO_JSON json_t *active = scrape_targets_json(f.manager, "active", NULL);
+    assert_true(json_is_null(json_object_get(active, "droppedTargetCounts")));
+    GS_AUTO_JSON json_t *other = scrape_targets_json(f.manager, "x", NULL);
+    assert_int_equal(json_array_size(json_object_get(other, "activeTargets")), 0);
     finish(&f);
     (void)state;
 }
@@ -299,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_failing_target_is_down_and_its_series_end),
         cmocka_unit_test(a_reload_keeps_and_ends_targets),
         cmocka_unit_test(relabelling_drops_targets),
+        cmocka_unit_test(pools_are_shown_by_name_and_counted_all),
         cmocka_unit_test(targets_of_files_come_and_go),
         cmocka_unit_test(a_reload_to_another_list_of_targets_ends_the_first),
         cmocka_unit_test(too_many_targets_are_all_down),

@@ -7,6 +7,8 @@
 #include "net/http_server.h"
 #include "net/tls.h"
 
+#include <unistd.h>
+
 struct fixture {
     uv_loop_t loop;
     struct http_server *server;
@@ -133,6 +135,15 @@ static void the_certificate_is_checked_for_server_name(void **state)
     assert_null(f.error);
     assert_int_equal(f.status, 200);
     assert_non_null(strstr(f.seen.data, expected));
+    // min_version and max_version: the server has 1.2 and 1.3.
+    http.tls_min = http.tls_max = 13;
+    get(&f, &http, "GET", url);
+    assert_int_equal(f.status, 200);
+    http.tls_min = 0;
+    http.tls_max = 11;
+    get(&f, &http, "GET", url);
+    assert_non_null(f.error);
+    http.tls_max = 0;
     http.server_name = "other.example";
     get(&f, &http, "GET", url);
     assert_non_null(f.error);
@@ -142,12 +153,42 @@ static void the_certificate_is_checked_for_server_name(void **state)
     (void)state;
 }
 
+static void headers_are_those_of_the_configuration(void **state)
+{
+    char file[] = "/tmp/gpuscale-header-XXXXXX";
+    int fd = mkstemp(file);
+    assert_int_equal(write(fd, " me \n", 5), 5);
+    close(fd);
+    const struct engine_http_header own[] = {
+        {"X-A", {"1", NULL}}, {"X-A", {"2", NULL}}, {"X-File", {NULL, file}}};
+    struct engine_http http = {
+        .headers = own, .n_headers = 3, .basic_user_file = file, .basic_password.text = "p"};
+    struct http_header headers[ENGINE_PEER_HEADERS];
+    struct gs_arena mem = {0};
+    assert_ok(engine_peer_headers(&http, &mem, headers));
+    assert_string_equal(headers[0].value, "Basic bWU6cA=="); // me:p, without the end of the line
+    assert_string_equal(headers[1].value, "1");
+    assert_string_equal(headers[2].name, "X-A");
+    assert_string_equal(headers[3].value, "me");
+    assert_null(headers[4].name);
+    FILE *f = fopen(file, "w");
+    assert_true(fputs("a\nX-B: c\n", f) >= 0);
+    fclose(f);
+    http.basic_user_file = NULL;
+    http.auth_credentials.text = "t";
+    assert_error(engine_peer_headers(&http, &mem, headers), GS_EINVAL, "several lines");
+    assert_int_equal(remove(file), 0);
+    gs_arena_finish(&mem);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(redirects_are_followed_when_they_may),
         cmocka_unit_test(a_proxy_is_asked_for_the_whole_url),
         cmocka_unit_test(the_certificate_is_checked_for_server_name),
+        cmocka_unit_test(headers_are_those_of_the_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

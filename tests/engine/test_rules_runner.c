@@ -279,6 +279,17 @@ static void test_query_offset(void **state)
     assert_answer(&w, "r", 10000, "{__name__=r,gpu=0} 1");
     assert_answer(&w, "timestamp(r)", 20000, "{gpu=0} 10");
     stop(&w);
+    // rule_query_offset is for groups that have none of their own, also not one of 0.
+    start(&w, "groups: [{name: g, rules: [{record: r, expr: util}]}, "
+              "{name: h, query_offset: 0s, rules: [{record: s, expr: util}]}]");
+    w.cfg.query_offset_ms = 5000;
+    struct rule_runner *none = rule_runner_new(&w.cfg, &w.set->groups[0], STEP);
+    struct rule_runner *zero = rule_runner_new(&w.cfg, &w.set->groups[1], STEP);
+    assert_int_equal(rule_runner_offset(none), 5000);
+    assert_int_equal(rule_runner_offset(zero), 0);
+    rule_runner_free(none);
+    rule_runner_free(zero);
+    stop(&w);
 }
 
 // A new run of the program finds when the alert became active. for 30m, down for a while.

@@ -7,6 +7,8 @@
 #include "engine/config/reader.h"
 #include "engine/config/show.h"
 
+#include <glob.h>
+
 #define MAX_FILE           ((size_t)16 << 20)
 #define DEFAULT_TIMEOUT_MS 10000
 
@@ -21,10 +23,65 @@ struct own {
 
 #define AT(member) offsetof(struct engine_config, member)
 
+// The name behind a '$' as Go's os.Expand reads it; *ret_len is what it takes, braces included.
+static struct gs_slice variable_name(const char *s, size_t *ret_len)
+{
+    static const char special[] = "*#$@!?-0123456789";
+    static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    *ret_len = 1;
+    if (*s == '{') {
+        const char *end = strchr(s, '}');
+        if (!end)
+            return gs_slice_make("", 0); // the brace is lost
+        *ret_len = (size_t)(end + 1 - s);
+        return gs_slice_make(s + 1, *ret_len - 2);
+    }
+    if (*s && strchr(special, *s))
+        return gs_slice_make(s, 1);
+    *ret_len = strspn(s, word);
+    return gs_slice_make(s, *ret_len);
+}
+
+// ${NAME} and $NAME from the environment, $$ as $.
+static const char *expand_environment(struct config_reader *r, const json_t *at, const char *text)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (size_t len; *text; text += len) {
+        len = strcspn(text, "$");
+        gs_buf_add(&out, text, len);
+        if (!text[len])
+            break;
+        text += len + 1;
+        struct gs_slice name = variable_name(text, &len);
+        if (!len)
+            gs_buf_add_char(&out, '$');
+        if (!name.len)
+            continue;
+        GS_AUTO_FREE char *variable = gs_slice_dup(name);
+        const char *value = gs_streq(variable, "$") ? "$" : getenv(variable);
+        if (value)
+            gs_buf_add_str(&out, value);
+        else
+            config_note(r, at, "the environment variable %s of external_labels is not set",
+                        variable);
+    }
+    return config_format(r, "%s", out.data ? out.data : "");
+}
+
 static void read_external(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     config_labels(r, value, &c->external_labels, &c->n_external_labels);
+    struct metrics_label *labels = (struct metrics_label *)(uintptr_t)c->external_labels;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_external_labels; i++) {
+        struct metrics_label l = labels[i];
+        l.value =
+            gs_slice_of(expand_environment(r, json_object_get(value, l.name.data), l.value.data));
+        if (l.value.len)
+            labels[n++] = l;
+    }
+    c->n_external_labels = n;
 }
 
 static void read_global(struct config_reader *r, const json_t *value, void *out)
@@ -34,9 +91,9 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
         {"scrape_timeout", FIELD_MS, AT(scrape_timeout_ms), NULL},
         {"evaluation_interval", FIELD_MS, AT(evaluation_interval_ms), NULL},
         {"external_labels", FIELD_READ, 0, read_external},
-        {"query_log_file", FIELD_IGNORED, 0, NULL},
-        {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
-        {"rule_query_offset", FIELD_IGNORED, 0, NULL},
+        {"query_log_file", FIELD_IGNORED, 0, config_is_text},
+        {"scrape_failure_log_file", FIELD_IGNORED, 0, config_is_text},
+        {"rule_query_offset", FIELD_MS, AT(rule_query_offset_ms), NULL},
         {"scrape_protocols", FIELD_READ, AT(defaults), config_read_protocols},
         {"body_size_limit", FIELD_BYTES, AT(defaults.body_size_limit), NULL},
         {"sample_limit", FIELD_COUNT, AT(defaults.sample_limit), NULL},
@@ -44,11 +101,11 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
         {"label_limit", FIELD_COUNT, AT(defaults.label_limit), NULL},
         {"label_name_length_limit", FIELD_COUNT, AT(defaults.label_name_length_limit), NULL},
         {"label_value_length_limit", FIELD_COUNT, AT(defaults.label_value_length_limit), NULL},
-        {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
+        {"keep_dropped_targets", FIELD_COUNT, AT(defaults.keep_dropped_targets), NULL},
         {"metric_name_validation_scheme", FIELD_TEXT, AT(defaults.validation_scheme), NULL},
         {"metric_name_escaping_scheme", FIELD_TEXT, AT(defaults.escaping_scheme), NULL},
-        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
-        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
+        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, config_is_bool},
+        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, config_is_bool},
         {0},
     };
     struct engine_config *c = out;
@@ -58,13 +115,30 @@ static void read_global(struct config_reader *r, const json_t *value, void *out)
     config_check_global_names(r, value, &c->defaults);
 }
 
+// As in Prometheus stars stand only in the last part.
+static void read_globs(struct config_reader *r, const json_t *value, const char *kind,
+                       const char *const **ret, size_t *ret_n)
+{
+    config_texts(r, value, ret, ret_n);
+    const char **globs = (const char **)(uintptr_t)*ret;
+    for (size_t i = 0; i < *ret_n && !r->err; i++) {
+        const char *star = strchr(globs[i], '*');
+        if (star && strchr(star, '/'))
+            config_fail(r, json_array_get(value, i), "invalid %s file path \"%s\"", kind, globs[i]);
+        globs[i] = config_path(r, globs[i]);
+    }
+}
+
 static void read_rule_files(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    config_texts(r, value, &c->rule_files, &c->n_rule_files);
-    const char **files = (const char **)c->rule_files;
-    for (size_t i = 0; i < c->n_rule_files; i++)
-        files[i] = config_path(r, files[i]);
+    read_globs(r, value, "rule", &c->rule_files, &c->n_rule_files);
+}
+
+static void read_scrape_files(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_config *c = out;
+    read_globs(r, value, "scrape config", &c->scrape_config_files, &c->n_scrape_config_files);
 }
 
 static void read_alertmanagers(struct config_reader *r, const json_t *value, void *out)
@@ -101,15 +175,6 @@ static void read_scrapes(struct config_reader *r, const json_t *value, void *out
 {
     struct engine_config *c = out;
     config_read_list(r, value, sizeof(*c->scrapes), config_read_scrape, &c->scrapes, &c->n_scrapes);
-    struct gs_hmap *names = gs_hmap_new(NULL);
-    for (size_t i = 0; i < c->n_scrapes && !r->err; i++) {
-        if (gs_hmap_get_str(names, c->scrapes[i].job_name))
-            config_fail(r, json_array_get(value, i),
-                        "found multiple scrape configs with job name \"%s\"",
-                        c->scrapes[i].job_name);
-        gs_hmap_put_str(names, c->scrapes[i].job_name, c);
-    }
-    gs_hmap_free(names);
 }
 
 static const struct config_field top_fields[] = {
@@ -118,12 +183,12 @@ static const struct config_field top_fields[] = {
     {"scrape_configs", FIELD_READ, 0, read_scrapes},
     {"alerting", FIELD_READ, 0, read_alerting},
     {"remote_write", FIELD_READ, 0, read_remote_writes},
-    {"scrape_config_files", FIELD_IGNORED, 0, NULL},
+    {"scrape_config_files", FIELD_READ, 0, read_scrape_files},
     {"remote_read", FIELD_READ, 0, config_check_remote_read},
     {"storage", FIELD_READ, 0, config_check_storage},
     {"tracing", FIELD_READ, 0, config_check_tracing},
-    {"otlp", FIELD_IGNORED, 0, NULL},
-    {"runtime", FIELD_UNUSED, 0, NULL},
+    {"otlp", FIELD_READ, 0, config_check_otlp},
+    {"runtime", FIELD_UNUSED, 0, config_check_runtime},
     {0},
 };
 
@@ -141,24 +206,119 @@ static void fill_limits(struct engine_scrape_config *l, const struct engine_scra
     default_to(&l->label_limit, global->label_limit);
     default_to(&l->label_name_length_limit, global->label_name_length_limit);
     default_to(&l->label_value_length_limit, global->label_value_length_limit);
+    default_to(&l->keep_dropped_targets, global->keep_dropped_targets);
 }
 
-static void fill_defaults(struct config_reader *r, const json_t *scrapes, struct engine_config *c)
+static void fill_timing(struct config_reader *r, const json_t *at, const struct engine_config *c,
+                        struct engine_scrape_config *s)
 {
-    struct engine_scrape_config *s = (struct engine_scrape_config *)c->scrapes;
-    for (size_t i = 0; i < c->n_scrapes; i++) {
+    if (!s->interval_ms)
+        s->interval_ms = c->scrape_interval_ms;
+    if (s->timeout_ms > s->interval_ms)
+        config_fail(r, at,
+                    "scrape timeout greater than scrape interval for scrape config with job "
+                    "name \"%s\"",
+                    s->job_name);
+    if (!s->timeout_ms)
+        s->timeout_ms =
+            c->scrape_timeout_ms < s->interval_ms ? c->scrape_timeout_ms : s->interval_ms;
+}
+
+// names: jobs so far.
+static void fill_defaults(struct config_reader *r, const json_t *list,
+                          const struct engine_config *c, const struct engine_scrape_config *scrapes,
+                          size_t n, struct gs_hmap *names)
+{
+    struct engine_scrape_config *s = (struct engine_scrape_config *)(uintptr_t)scrapes;
+    for (size_t i = 0; i < n && !r->err; i++) {
+        const json_t *at = json_array_get(list, i);
         fill_limits(&s[i], &c->defaults);
-        config_check_names(r, json_array_get(scrapes, i), &s[i], &c->defaults);
-        if (!s[i].interval_ms)
-            s[i].interval_ms = c->scrape_interval_ms;
-        if (s[i].timeout_ms > s[i].interval_ms)
-            config_fail(r, json_array_get(scrapes, i),
-                        "scrape timeout greater than scrape interval for scrape config with job "
-                        "name \"%s\"",
-                        s[i].job_name);
-        if (!s[i].timeout_ms)
-            s[i].timeout_ms =
-                c->scrape_timeout_ms < s[i].interval_ms ? c->scrape_timeout_ms : s[i].interval_ms;
+        fill_timing(r, at, c, &s[i]);
+        config_check_names(r, at, &s[i], &c->defaults);
+        if (!r->err && gs_hmap_get_str(names, s[i].job_name))
+            config_fail(r, at, "found multiple scrape configs with job name \"%s\"", s[i].job_name);
+        if (!r->err)
+            gs_hmap_put_str(names, s[i].job_name, s);
+    }
+}
+
+// --- scrape_config_files ---
+
+static void append_scrapes(struct config_reader *r, struct engine_config *c,
+                           const struct engine_config *more)
+{
+    struct engine_scrape_config *all =
+        config_alloc(r, (c->n_scrapes + more->n_scrapes) * sizeof(*all));
+    if (c->n_scrapes)
+        memcpy(all, c->scrapes, c->n_scrapes * sizeof(*all));
+    if (more->n_scrapes)
+        memcpy(all + c->n_scrapes, more->scrapes, more->n_scrapes * sizeof(*all));
+    c->scrapes = all;
+    c->n_scrapes += more->n_scrapes;
+}
+
+static void read_scrape_docs(struct config_reader *r, const struct gs_yaml_docs *docs,
+                             struct engine_config *c, struct gs_hmap *names)
+{
+    static const struct config_field fields[] = {{"scrape_configs", FIELD_READ, 0, read_scrapes},
+                                                 {0}};
+    struct engine_config more = {0};
+    if (docs->len > 1)
+        config_fail(r, docs->items[1].value, "a file of scrape configs is one YAML document");
+    if (!docs->len)
+        return;
+    const json_t *top = docs->items[0].value;
+    config_read(r, top, fields, "a file of scrape configs", &more);
+    fill_defaults(r, json_object_get(top, "scrape_configs"), c, more.scrapes, more.n_scrapes,
+                  names);
+    append_scrapes(r, c, &more);
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    GS_AUTO_FREE char *dir =
+        slash ? gs_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : gs_strdup(".");
+    char *base = realpath(dir, NULL);
+    return base ? base : GS_TAKE(dir);
+}
+
+// The reader is that of the main file, turned to another one for a while.
+static void read_scrape_file(struct config_reader *r, const char *path, struct engine_config *c,
+                             struct gs_hmap *names)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
+    GS_AUTO_FREE char *dir = folder_of(path);
+    struct gs_yaml_docs docs = {0};
+    const struct config_reader main_file = *r;
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (!err)
+        err = gs_yaml_parse_texts(gs_buf_slice(&text), path, &docs, &marks);
+    if (err) {
+        r->err = err;
+        return;
+    }
+    r->name = path;
+    r->base_dir = dir;
+    r->marks = marks;
+    read_scrape_docs(r, &docs, c, names);
+    r->name = main_file.name;
+    r->base_dir = main_file.base_dir;
+    r->marks = main_file.marks;
+    gs_yaml_docs_finish(&docs);
+}
+
+static void read_scrape_config_files(struct config_reader *r, struct engine_config *c,
+                                     struct gs_hmap *names)
+{
+    for (size_t i = 0; i < c->n_scrape_config_files && !r->err; i++) {
+        glob_t found;
+        if (glob(c->scrape_config_files[i], 0, NULL, &found) != 0)
+            continue; // none is no mistake
+        for (size_t k = 0; k < found.gl_pathc && !r->err; k++)
+            read_scrape_file(r, found.gl_pathv[k], c, names);
+        globfree(&found);
     }
 }
 
@@ -173,7 +333,10 @@ static void read_top(struct config_reader *r, const json_t *top, struct engine_c
         c->scrape_timeout_ms =
             c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;
     config_read(r, top, top_fields, "the configuration", c);
-    fill_defaults(r, json_object_get(top, "scrape_configs"), c);
+    struct gs_hmap *names = gs_hmap_new(NULL);
+    fill_defaults(r, json_object_get(top, "scrape_configs"), c, c->scrapes, c->n_scrapes, names);
+    read_scrape_config_files(r, c, names);
+    gs_hmap_free(names);
 }
 
 // --- the whole ---
@@ -266,12 +429,9 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (err)
         return err;
-    const char *slash = strrchr(path, '/');
-    GS_AUTO_FREE char *dir =
-        slash ? gs_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : gs_strdup(".");
-    GS_AUTO_FREE char *base = realpath(dir, NULL);
+    GS_AUTO_FREE char *dir = folder_of(path);
     struct engine_config *c;
-    err = engine_config_parse(gs_buf_slice(&text), path, base ? base : dir, &c);
+    err = engine_config_parse(gs_buf_slice(&text), path, dir, &c);
     if (err)
         return err;
     c->path = gs_arena_strndup(&((struct own *)c->own)->arena, path, strlen(path));

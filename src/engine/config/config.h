@@ -20,6 +20,13 @@ struct engine_secret_file_or_text {
     const char *text, *file; // at most one; a file is read again for each use
 };
 
+#define ENGINE_HTTP_MAX_HEADERS 16
+
+struct engine_http_header {
+    const char *name;
+    struct engine_secret_file_or_text value;
+};
+
 // How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write.
 struct engine_http {
     const char *basic_user;
@@ -30,6 +37,9 @@ struct engine_http {
     const char *ca_file, *cert_file, *key_file, *server_name;
     struct engine_secret_file_or_text ca, cert, key;
     bool insecure_skip_verify;
+    int tls_min, tls_max; // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
+    const struct engine_http_header *headers; // of http_headers
+    size_t n_headers;
     const char *proxy_url, *no_proxy;
     bool proxy_from_environment, follow_redirects, enable_http2;
 };
@@ -118,7 +128,7 @@ struct engine_scrape_config {
     size_t n_kubernetes;
     struct engine_relabels relabel, metric_relabel;
     size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
-        label_value_length_limit; // 0: none
+        label_value_length_limit, keep_dropped_targets; // 0: none
 };
 
 struct engine_alertmanager_config {
@@ -149,12 +159,14 @@ struct engine_config {
     const char *path;  // of the file; NULL: from text
     const char *text;  // as read (secrets inside)
     const char *shown; // for /api/v1/status/config: secrets are <secret>
-    int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms;
+    int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms, rule_query_offset_ms;
     struct engine_scrape_config defaults; // limits, protocols, schemes of scrape configs without
     const struct metrics_label *external_labels; // sorted
     size_t n_external_labels;
     const char *const *rule_files; // globs, absolute
     size_t n_rule_files;
+    const char *const *scrape_config_files; // globs, absolute; what they hold is in scrapes
+    size_t n_scrape_config_files;
     const struct engine_scrape_config *scrapes;
     size_t n_scrapes;
     const struct engine_alertmanager_config *alertmanagers;

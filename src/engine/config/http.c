@@ -2,6 +2,10 @@
 // How peers are reached: basic_auth, authorization, bearer tokens, tls_config.
 #include "engine/config/reader.h"
 
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <stdio.h>
 #include <strings.h>
 
 #define AT(member) offsetof(struct engine_http, member)
@@ -17,19 +21,15 @@ static void read_basic_auth(struct config_reader *r, const json_t *value, void *
     };
     struct engine_http *h = out;
     config_read(r, value, fields, "basic_auth", h);
+    if (h->basic_user && *h->basic_user && h->basic_user_file)
+        config_fail(r, value,
+                    "at most one of basic_auth username, username_file & username_ref must be "
+                    "configured");
     if (!h->basic_user && !h->basic_user_file)
         h->basic_user = "";
     if (h->basic_password.text && h->basic_password.file)
         config_fail(r, value,
-                    "at most one of basic_auth password & password_file must be configured");
-}
-
-static void check_one_auth(struct config_reader *r, const json_t *value,
-                           const struct engine_http *h)
-{
-    if (h->auth_type)
-        config_fail(r, value,
-                    "at most one of authorization, bearer_token & bearer_token_file must be "
+                    "at most one of basic_auth password, password_file & password_ref must be "
                     "configured");
 }
 
@@ -42,10 +42,11 @@ static void read_authorization(struct config_reader *r, const json_t *value, voi
         {0},
     };
     struct engine_http *h = out;
-    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     config_read(r, value, fields, "authorization", h);
-    if (h->auth_type && strcasecmp(h->auth_type, "basic") == 0)
+    struct gs_slice type = gs_slice_trim(gs_slice_of(h->auth_type));
+    h->auth_type = type.len ? config_format(r, GS_SLICE_FMT, GS_SLICE_ARG(type)) : "Bearer";
+    if (strcasecmp(h->auth_type, "basic") == 0)
         config_fail(r, value,
                     "authorization type cannot be set to \"basic\", use \"basic_auth\" instead");
     if (h->auth_credentials.text && h->auth_credentials.file)
@@ -57,7 +58,6 @@ static void read_authorization(struct config_reader *r, const json_t *value, voi
 static void read_bearer_token(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_http *h = out;
-    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     h->auth_credentials.text = config_text(r, value);
 }
@@ -65,12 +65,25 @@ static void read_bearer_token(struct config_reader *r, const json_t *value, void
 static void read_bearer_token_file(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_http *h = out;
-    check_one_auth(r, value, h);
     h->auth_type = "Bearer";
     h->auth_credentials.file = config_path(r, config_text(r, value));
 }
 
-static void read_tls(struct config_reader *r, const json_t *value, void *out)
+static void read_tls_version(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *text = config_text(r, value);
+    int *version = out;
+    for (int v = 10; v <= 13; v++) {
+        char name[8];
+        (void)snprintf(name, sizeof(name), "TLS%d", v);
+        if (gs_streq(text, name))
+            *version = v;
+    }
+    if (!*version)
+        config_fail(r, value, "unknown TLS version: %s", text);
+}
+
+void config_read_tls(struct config_reader *r, const json_t *value, void *http)
 {
     static const struct config_field fields[] = {
         {"ca", FIELD_TEXT, AT(ca.text), NULL},
@@ -81,11 +94,129 @@ static void read_tls(struct config_reader *r, const json_t *value, void *out)
         {"key_file", FIELD_PATH, AT(key_file), NULL},
         {"server_name", FIELD_TEXT, AT(server_name), NULL},
         {"insecure_skip_verify", FIELD_BOOL, AT(insecure_skip_verify), NULL},
-        {"min_version", FIELD_UNUSED, 0, NULL},
-        {"max_version", FIELD_UNUSED, 0, NULL},
+        {"min_version", FIELD_READ, AT(tls_min), read_tls_version},
+        {"max_version", FIELD_READ, AT(tls_max), read_tls_version},
         {0},
     };
-    config_read(r, value, fields, "tls_config", out);
+    const struct engine_http *h = http;
+    config_read(r, value, fields, "tls_config", http);
+    if (h->ca.text && h->ca_file)
+        config_fail(r, value, "at most one of ca, ca_file & ca_ref must be configured");
+    if (h->cert.text && h->cert_file)
+        config_fail(r, value, "at most one of cert, cert_file & cert_ref must be configured");
+    if (h->key.text && h->key_file)
+        config_fail(r, value, "at most one of key and key_file must be configured");
+}
+
+// --- http_headers ---
+
+void config_check_header(struct config_reader *r, const json_t *value, const char *name)
+{
+    static const char *const reserved[] = {
+        "host",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "user-agent",
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "www-authenticate",
+        "accept-encoding",
+        "x-prometheus-remote-write-version",
+        "x-prometheus-remote-read-version",
+        "x-amz-date",
+        "x-amz-security-token",
+        "x-amz-content-sha256",
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(reserved); i++)
+        if (strcasecmp(name, reserved[i]) == 0)
+            config_fail(r, value, "%s is a reserved header. It must not be changed", name);
+}
+
+struct header_values {
+    const char *const *values, *const *secrets, *const *files;
+    size_t n_values, n_secrets, n_files;
+};
+
+#define VALUES(member)                                                                             \
+    static void read_##member(struct config_reader *r, const json_t *value, void *out)             \
+    {                                                                                              \
+        struct header_values *v = out;                                                             \
+        config_texts(r, value, &v->member, &v->n_##member);                                        \
+    }
+VALUES(values)
+VALUES(secrets)
+VALUES(files)
+
+static void add_header(struct config_reader *r, const json_t *at, struct engine_http *h,
+                       const char *name, const char *text, const char *file)
+{
+    struct engine_http_header *list = (struct engine_http_header *)(uintptr_t)h->headers;
+    if (h->n_headers >= ENGINE_HTTP_MAX_HEADERS) {
+        config_fail(r, at, "more than %d http_headers", ENGINE_HTTP_MAX_HEADERS);
+        return;
+    }
+    // What a request cannot carry would change it.
+    if (!*name || strpbrk(name, "\r\n: ") || (text && strpbrk(text, "\r\n")))
+        config_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
+    list[h->n_headers++] = (struct engine_http_header){name, {text, file}};
+}
+
+static void read_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"values", FIELD_READ, 0, read_values},
+        {"secrets", FIELD_READ, 0, read_secrets},
+        {"files", FIELD_READ, 0, read_files},
+        {0},
+    };
+    struct engine_http *h = out;
+    const char *key;
+    json_t *item;
+    if (!json_is_object(value))
+        config_fail(r, value, "http_headers must be a mapping");
+    h->headers = config_alloc(r, ENGINE_HTTP_MAX_HEADERS * sizeof(*h->headers));
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
+        struct header_values v = {0};
+        const char *name = config_format(r, "%s", key);
+        config_read(r, item, fields, "http_headers", &v);
+        for (size_t i = 0; i < v.n_values && !r->err; i++)
+            add_header(r, item, h, name, v.values[i], NULL);
+        for (size_t i = 0; i < v.n_secrets && !r->err; i++)
+            add_header(r, item, h, name, v.secrets[i], NULL);
+        for (size_t i = 0; i < v.n_files && !r->err; i++)
+            add_header(r, item, h, name, NULL, config_path(r, v.files[i]));
+    }
+}
+
+// As Go writes names: X-Prometheus-Remote-Write-Version.
+static void canonical(char *name)
+{
+    bool upper = true;
+    for (char *c = name; *c; c++) {
+        *c = (char)(upper ? toupper((unsigned char)*c) : tolower((unsigned char)*c));
+        upper = *c == '-';
+    }
+}
+
+static void check_own_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *key;
+    json_t *item;
+    read_headers(r, value, out);
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
+        struct config_reader probe = {.name = r->name, .arena = r->arena};
+        config_check_header(&probe, NULL, key);
+        bool reserved = probe.err || strcasecmp(key, "authorization") == 0 ||
+                        strcasecmp(key, "x-prometheus-scrape-timeout-seconds") == 0;
+        gs_error_free(probe.err);
+        char *name = config_format(r, "%s", key);
+        canonical(name);
+        if (reserved)
+            config_fail(r, item, "setting header \"%s\" is not allowed", name);
+    }
 }
 
 const struct config_field config_http_fields[] = {
@@ -93,18 +224,18 @@ const struct config_field config_http_fields[] = {
     {"authorization", FIELD_READ, 0, read_authorization},
     {"bearer_token", FIELD_READ, 0, read_bearer_token},
     {"bearer_token_file", FIELD_READ, 0, read_bearer_token_file},
-    {"tls_config", FIELD_READ, 0, read_tls},
+    {"tls_config", FIELD_READ, 0, config_read_tls},
     {"proxy_url", FIELD_URL, AT(proxy_url), NULL},
     {"follow_redirects", FIELD_BOOL, AT(follow_redirects), NULL},
     {"enable_http2", FIELD_BOOL, AT(enable_http2), NULL},
-    {"oauth2", FIELD_IGNORED, 0, NULL},
+    {"oauth2", FIELD_IGNORED, 0, config_check_oauth2},
     {"sigv4", FIELD_IGNORED, 0, NULL},
     {"azuread", FIELD_IGNORED, 0, NULL},
     {"google_iam", FIELD_IGNORED, 0, NULL},
     {"no_proxy", FIELD_TEXT, AT(no_proxy), NULL},
     {"proxy_from_environment", FIELD_BOOL, AT(proxy_from_environment), NULL},
     {"proxy_connect_header", FIELD_IGNORED, 0, NULL},
-    {"http_headers", FIELD_IGNORED, 0, NULL},
+    {"http_headers", FIELD_READ, 0, check_own_headers},
     {0},
 };
 
@@ -114,11 +245,68 @@ void config_http_defaults(struct engine_http *h)
     h->enable_http2 = true;
 }
 
+static bool has(const json_t *obj, const char *key)
+{
+    const json_t *value = json_object_get(obj, key);
+    return value && !json_is_null(value);
+}
+
+static void check_auth(struct config_reader *r, const json_t *obj)
+{
+    bool basic = has(obj, "basic_auth"), oauth2 = has(obj, "oauth2");
+    bool authorization = has(obj, "authorization");
+    bool token = has(obj, "bearer_token"), file = has(obj, "bearer_token_file");
+    if (token && file)
+        config_fail(r, obj, "at most one of bearer_token & bearer_token_file must be configured");
+    else if ((basic || oauth2) && (token || file))
+        config_fail(r, obj,
+                    "at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be "
+                    "configured");
+    else if (authorization && (token || file))
+        config_fail(r, obj,
+                    "authorization is not compatible with bearer_token & bearer_token_file");
+    else if (basic + oauth2 + authorization > 1)
+        config_fail(r, obj, "at most one of basic_auth, oauth2 & authorization must be configured");
+}
+
+static void check_cloud_auth(struct config_reader *r, const json_t *obj)
+{
+    static const char *const kinds[] = {"basic_auth", "authorization", "oauth2",
+                                        "sigv4",      "azuread",       "google_iam"};
+    GS_AUTO_BUF struct gs_buf found = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (has(obj, kinds[i]))
+            gs_buf_addf(&found, "%s%s", n++ ? " " : "", kinds[i]);
+    if (n > 1)
+        config_fail(r, obj,
+                    "at most one of basic_auth, authorization, oauth2, sigv4, azuread or "
+                    "google_iam must be configured. Currently configured: [%s]",
+                    found.data);
+}
+
+static void check_proxy(struct config_reader *r, const json_t *obj, const struct engine_http *h)
+{
+    bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
+    if (has(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
+        config_fail(r, obj,
+                    "if proxy_connect_header is configured, proxy_url or proxy_from_environment "
+                    "must also be configured");
+    if (h->proxy_from_environment && url)
+        config_fail(r, obj,
+                    "if proxy_from_environment is configured, proxy_url must not be configured");
+    if (h->proxy_from_environment && no_proxy)
+        config_fail(r, obj,
+                    "if proxy_from_environment is configured, no_proxy must not be configured");
+    if (!h->proxy_url && no_proxy)
+        config_fail(r, obj, "if no_proxy is configured, proxy_url must also be configured");
+}
+
 void config_check_http(struct config_reader *r, const json_t *obj, struct engine_http *h)
 {
-    bool basic = h->basic_user || h->basic_user_file;
-    if (basic && h->auth_type)
-        config_fail(r, obj, "at most one of basic_auth, oauth2 & authorization must be configured");
+    check_auth(r, obj);
+    check_cloud_auth(r, obj);
+    check_proxy(r, obj, h);
     if ((h->cert_file || h->cert.text) != (h->key_file || h->key.text))
         config_fail(r, obj,
                     "exactly one of key or key_file must be configured when a client "

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/option.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 void *config_alloc(struct config_reader *r, size_t size)
@@ -100,43 +101,112 @@ static size_t read_count(struct config_reader *r, const json_t *value)
     return n;
 }
 
+// "MB" and "MiB" are the same. 0: none.
+static double unit_of(struct gs_slice unit)
+{
+    static const char prefixes[] = "KMGTPE";
+    if (gs_slice_eq_str(unit, "B"))
+        return 1;
+    const char *at = unit.len >= 2 ? strchr(prefixes, unit.data[0]) : NULL;
+    struct gs_slice rest = gs_slice_make(unit.data + 1, unit.len - 1);
+    if (!at || !*at || !(gs_slice_eq_str(rest, "B") || gs_slice_eq_str(rest, "iB")))
+        return 0;
+    return ldexp(1, 10 * (int)(at - prefixes + 1));
+}
+
+// "10MB", "1.5GiB", "1MiB512KiB"
 static size_t read_bytes(struct config_reader *r, const json_t *value)
 {
-    static const struct {
-        const char *suffix;
-        uint64_t factor;
-    } units[] = {{"EB", UINT64_C(1) << 60},
-                 {"PB", UINT64_C(1) << 50},
-                 {"TB", UINT64_C(1) << 40},
-                 {"GB", 1 << 30},
-                 {"MB", 1 << 20},
-                 {"KB", 1 << 10},
-                 {"B", 1}};
-    struct gs_slice text = gs_slice_of(config_text(r, value));
-    if (gs_slice_eq_str(text, "0"))
+    const char *text = config_text(r, value);
+    double sum = 0;
+    if (gs_streq(text, "0"))
         return 0;
-    for (size_t i = 0; i < GS_ARRAY_LEN(units); i++) {
-        size_t len = strlen(units[i].suffix);
-        if (!gs_slice_ends(text, units[i].suffix))
-            continue;
-        uint64_t n, bytes;
-        struct gs_error *err =
-            gs_parse_u64(gs_slice_make(text.data, text.len - len), UINT64_MAX, &n);
+    const char *p = text;
+    while (*p) {
+        size_t digits = strspn(p, "0123456789."), letters = strcspn(p + digits, "0123456789.");
+        double n, unit = unit_of(gs_slice_make(p + digits, letters));
+        struct gs_error *err = gs_parse_double(gs_slice_make(p, digits), &n);
         gs_error_free(err);
-        if (err || __builtin_mul_overflow(n, units[i].factor, &bytes))
+        if (err || !(unit > 0))
             break;
-        return bytes;
+        sum += n * unit;
+        p += digits + letters;
     }
-    config_fail(r, value, "\"" GS_SLICE_FMT "\" is not a size such as 10MB", GS_SLICE_ARG(text));
-    return 0;
+    if (p == text || *p || !(sum < 0x1p62)) {
+        config_fail(r, value, "\"%s\" is not a size such as 10MB", text);
+        return 0;
+    }
+    return (size_t)sum;
+}
+
+// --- settings that are not acted on ---
+
+void config_is_bool(struct config_reader *r, const json_t *value, void *out)
+{
+    (void)out;
+    read_bool(r, value);
+}
+
+void config_is_count(struct config_reader *r, const json_t *value, void *out)
+{
+    (void)out;
+    read_count(r, value);
+}
+
+void config_is_whole(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *text = config_text(r, value);
+    int64_t n;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_i64(gs_slice_of(text), INT64_MIN, INT64_MAX, &n);
+    (void)out;
+    if (err)
+        config_fail(r, value, "\"%s\" is not a whole number", text);
+}
+
+void config_is_number(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *text = config_text(r, value);
+    double n;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &n);
+    (void)out;
+    if (err)
+        config_fail(r, value, "\"%s\" is not a number", text);
+}
+
+void config_is_ms(struct config_reader *r, const json_t *value, void *out)
+{
+    (void)out;
+    config_ms(r, value);
+}
+
+void config_is_text(struct config_reader *r, const json_t *value, void *out)
+{
+    (void)out;
+    config_text(r, value);
+}
+
+void config_is_texts(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *const *texts;
+    size_t n;
+    (void)out;
+    config_texts(r, value, &texts, &n);
+}
+
+void config_note(struct config_reader *r, const json_t *value, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    GS_AUTO_FREE char *place = place_of(r, value);
+    gs_grow(&r->ignored, &r->ignored_cap, r->n_ignored, sizeof(*r->ignored));
+    r->ignored[r->n_ignored++] = config_format(r, "%s: %s", place, text);
 }
 
 void config_ignore(struct config_reader *r, const char *key, const json_t *value, const char *what)
 {
-    GS_AUTO_FREE char *place = place_of(r, value);
-    gs_grow(&r->ignored, &r->ignored_cap, r->n_ignored, sizeof(*r->ignored));
-    r->ignored[r->n_ignored++] =
-        config_format(r, "%s: %s of %s is not supported and has no effect", place, key, what);
+    config_note(r, value, "%s of %s is not supported and has no effect", key, what);
 }
 
 static void unknown(struct config_reader *r, const char *key, const json_t *value,
@@ -151,6 +221,11 @@ static void unknown(struct config_reader *r, const char *key, const json_t *valu
                 near ? "unknown field \"%s\" in %s, did you mean \"%s\"?"
                      : "unknown field \"%s\" in %s",
                 key, what, near);
+}
+
+static bool says_false(const json_t *value)
+{
+    return json_is_false(value) || gs_streq(json_string_value(value), "false");
 }
 
 static void read_field(struct config_reader *r, const struct config_field *f, const json_t *value,
@@ -180,13 +255,18 @@ static void read_field(struct config_reader *r, const struct config_field *f, co
         f->read(r, value, at);
         break;
     case FIELD_IGNORED:
-        config_ignore(r, f->name, value, what);
+        if (f->read)
+            f->read(r, value, NULL);
+        if (!says_false(value))
+            config_ignore(r, f->name, value, what);
         break;
     case FIELD_URL:
         *(const char **)at = config_text(r, value);
         config_check_url(r, value, *(const char **)at);
         break;
     case FIELD_UNUSED:
+        if (f->read)
+            f->read(r, value, NULL);
         break;
     }
 }

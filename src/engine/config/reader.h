@@ -32,9 +32,9 @@ enum field_type {
     FIELD_COUNT,   // size_t
     FIELD_BYTES,   // size_t, "10MB"
     FIELD_READ,    // by read()
-    FIELD_IGNORED, // known, not acted on: one line in `ignored`
+    FIELD_IGNORED, // known, not acted on: one line in `ignored`, unless it says false
     FIELD_UNUSED,  // without a meaning here, in silence
-};
+};                 // the last two: checked by read() where there is one
 
 struct config_field {
     const char *name;
@@ -65,6 +65,15 @@ const char *config_path(struct config_reader *r, const char *path);
 void *config_alloc(struct config_reader *r, size_t size);
 char *config_format(struct config_reader *r, const char *fmt, ...) GS_PRINTF(2, 3);
 
+// Checks of settings that are not acted on: Prometheus refuses other values, too. out is not used.
+void config_is_bool(struct config_reader *r, const json_t *value, void *out);
+void config_is_count(struct config_reader *r, const json_t *value, void *out);
+void config_is_whole(struct config_reader *r, const json_t *value, void *out); // may be below 0
+void config_is_number(struct config_reader *r, const json_t *value, void *out);
+void config_is_ms(struct config_reader *r, const json_t *value, void *out);
+void config_is_text(struct config_reader *r, const json_t *value, void *out);
+void config_is_texts(struct config_reader *r, const json_t *value, void *out);
+
 // --- parts ---
 
 extern const struct config_field config_http_fields[]; // of struct engine_http at offset 0
@@ -90,7 +99,16 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
 void config_check_remote_read(struct config_reader *r, const json_t *list, void *out);
 void config_check_storage(struct config_reader *r, const json_t *value, void *out);
 void config_check_tracing(struct config_reader *r, const json_t *value, void *out);
+void config_check_otlp(struct config_reader *r, const json_t *value, void *out);
+void config_check_runtime(struct config_reader *r, const json_t *value, void *out);
+void config_check_oauth2(struct config_reader *r, const json_t *value, void *out);
+void config_check_metadata(struct config_reader *r, const json_t *value, void *out);
+// A name that is not to be set by hand. suffix: of the error.
+void config_check_header(struct config_reader *r, const json_t *value, const char *name);
+void config_read_tls(struct config_reader *r, const json_t *value, void *http);
 // One line of `ignored`.
+void config_note(struct config_reader *r, const json_t *value, const char *fmt, ...)
+    GS_PRINTF(3, 4);
 void config_ignore(struct config_reader *r, const char *key, const json_t *value, const char *what);
 void config_read_remote_write(struct config_reader *r, const json_t *item, void *remote_write);
 

@@ -77,18 +77,18 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
         {"label_limit", FIELD_COUNT, AT(label_limit), NULL},
         {"label_name_length_limit", FIELD_COUNT, AT(label_name_length_limit), NULL},
         {"label_value_length_limit", FIELD_COUNT, AT(label_value_length_limit), NULL},
-        {"track_timestamps_staleness", FIELD_IGNORED, 0, NULL},
+        {"track_timestamps_staleness", FIELD_IGNORED, 0, config_is_bool},
         {"scrape_protocols", FIELD_READ, 0, config_read_protocols},
         {"fallback_scrape_protocol", FIELD_TEXT, AT(fallback_protocol), NULL},
-        {"scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
-        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, NULL},
-        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, NULL},
-        {"native_histogram_bucket_limit", FIELD_UNUSED, 0, NULL},
-        {"native_histogram_min_bucket_factor", FIELD_UNUSED, 0, NULL},
-        {"keep_dropped_targets", FIELD_UNUSED, 0, NULL},
+        {"scrape_classic_histograms", FIELD_UNUSED, 0, config_is_bool},
+        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, config_is_bool},
+        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, config_is_bool},
+        {"native_histogram_bucket_limit", FIELD_UNUSED, 0, config_is_count},
+        {"native_histogram_min_bucket_factor", FIELD_UNUSED, 0, config_is_number},
+        {"keep_dropped_targets", FIELD_COUNT, AT(keep_dropped_targets), NULL},
         {"metric_name_validation_scheme", FIELD_TEXT, AT(validation_scheme), NULL},
         {"metric_name_escaping_scheme", FIELD_TEXT, AT(escaping_scheme), NULL},
-        {"scrape_failure_log_file", FIELD_IGNORED, 0, NULL},
+        {"scrape_failure_log_file", FIELD_IGNORED, 0, config_is_text},
         CONFIG_OTHER_DISCOVERY,
         {0},
     };
@@ -163,25 +163,6 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
 
 #define AT(member) offsetof(struct engine_remote_write_config, member)
 
-static const char *const reserved_headers[] = {
-    "host",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "user-agent",
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "www-authenticate",
-    "accept-encoding",
-    "x-prometheus-remote-write-version",
-    "x-prometheus-remote-read-version",
-    "x-amz-date",
-    "x-amz-security-token",
-    "x-amz-content-sha256",
-};
-
 static void read_headers(struct config_reader *r, const json_t *value, void *out)
 {
     struct engine_remote_write_config *c = out;
@@ -191,12 +172,25 @@ static void read_headers(struct config_reader *r, const json_t *value, void *out
     json_object_foreach ((json_t *)value, key, text) {
         if (strcasecmp(key, "authorization") == 0)
             config_fail(r, text,
-                        "authorization header must be changed via the basic_auth or authorization "
-                        "parameter");
-        for (size_t i = 0; i < GS_ARRAY_LEN(reserved_headers); i++)
-            if (strcasecmp(key, reserved_headers[i]) == 0)
-                config_fail(r, text, "%s is a reserved header. It must not be changed", key);
+                        "authorization header must be changed via the basic_auth, authorization, "
+                        "oauth2, sigv4, azuread or google_iam parameter");
+        config_check_header(r, text, key);
     }
+}
+
+// Version 2 of the protocol is not spoken: what is sent is the first, which its receivers take too
+// when they take both.
+static void read_message(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *text = config_text(r, value);
+    (void)out;
+    if (gs_streq(text, "io.prometheus.write.v2.Request"))
+        config_ignore(r, text, value, "protobuf_message");
+    else if (!gs_streq(text, "prometheus.WriteRequest"))
+        config_fail(r, value,
+                    "invalid protobuf_message value: unknown remote write protobuf message %s, "
+                    "supported: prometheus.WriteRequest, io.prometheus.write.v2.Request",
+                    text);
 }
 
 static void read_queue(struct config_reader *r, const json_t *value, void *out)
@@ -207,10 +201,10 @@ static void read_queue(struct config_reader *r, const json_t *value, void *out)
         {"batch_send_deadline", FIELD_MS, AT(batch_deadline_ms), NULL},
         {"min_backoff", FIELD_MS, AT(min_backoff_ms), NULL},
         {"max_backoff", FIELD_MS, AT(max_backoff_ms), NULL},
-        {"max_shards", FIELD_UNUSED, 0, NULL},
-        {"min_shards", FIELD_UNUSED, 0, NULL},
-        {"retry_on_http_429", FIELD_UNUSED, 0, NULL},
-        {"sample_age_limit", FIELD_IGNORED, 0, NULL},
+        {"max_shards", FIELD_UNUSED, 0, config_is_whole},
+        {"min_shards", FIELD_UNUSED, 0, config_is_whole},
+        {"retry_on_http_429", FIELD_UNUSED, 0, config_is_bool},
+        {"sample_age_limit", FIELD_IGNORED, 0, config_is_ms},
         {0},
     };
     config_read(r, value, fields, "queue_config", out);
@@ -225,11 +219,11 @@ void config_read_remote_write(struct config_reader *r, const json_t *item, void 
         {"headers", FIELD_READ, 0, read_headers},
         {"write_relabel_configs", FIELD_READ, AT(write_relabel), config_read_relabels},
         {"queue_config", FIELD_READ, 0, read_queue},
-        {"metadata_config", FIELD_UNUSED, 0, NULL},
-        {"send_exemplars", FIELD_UNUSED, 0, NULL},
-        {"send_native_histograms", FIELD_UNUSED, 0, NULL},
-        {"protobuf_message", FIELD_UNUSED, 0, NULL},
-        {"round_robin_dns", FIELD_UNUSED, 0, NULL},
+        {"metadata_config", FIELD_UNUSED, 0, config_check_metadata},
+        {"send_exemplars", FIELD_IGNORED, 0, config_is_bool},
+        {"send_native_histograms", FIELD_IGNORED, 0, config_is_bool},
+        {"protobuf_message", FIELD_READ, 0, read_message},
+        {"round_robin_dns", FIELD_IGNORED, 0, config_is_bool},
         {0},
     };
     struct engine_remote_write_config *c = out;

@@ -279,37 +279,22 @@ static void compile(struct config_reader *r, const json_t *at, const char *patte
     r->regexes[r->n_regexes++] = *ret;
 }
 
-// Other keys than these: Prometheus takes them for a misunderstanding.
-static bool has_only(const json_t *item, const char *const *allowed)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)item, key, value) {
-        const char *const *a = allowed;
-        while (*a && !gs_streq(key, *a))
-            a++;
-        if (!*a && !json_is_null(value))
-            return false;
-    }
-    return true;
-}
-
+// Settings that an action does not look at: Prometheus takes them for a misunderstanding.
 static void check_keys(struct config_reader *r, const json_t *item, const struct engine_relabel *l,
                        const char *action)
 {
-    static const char *const compare[] = {"action", "source_labels", "target_label", NULL};
-    static const char *const names[] = {"action", "regex", NULL};
     bool changes_case = l->action == RELABEL_LOWERCASE || l->action == RELABEL_UPPERCASE;
+    bool compares = l->action == RELABEL_KEEPEQUAL || l->action == RELABEL_DROPEQUAL;
+    bool names = l->action == RELABEL_LABELDROP || l->action == RELABEL_LABELKEEP;
+    bool more = l->modulus || !gs_streq(l->separator, ";") || !gs_streq(l->replacement, "$1");
     if (changes_case && !gs_streq(l->replacement, "$1"))
         config_fail(r, item, "'replacement' can not be set for %s action", action);
-    if ((l->action == RELABEL_KEEPEQUAL || l->action == RELABEL_DROPEQUAL) &&
-        !has_only(item, compare))
+    if (compares && (more || json_object_get(item, "regex")))
         config_fail(r, item,
                     "%s action requires only 'source_labels' and `target_label`, and no other "
                     "fields",
                     action);
-    if ((l->action == RELABEL_LABELDROP || l->action == RELABEL_LABELKEEP) &&
-        !has_only(item, names))
+    if (names && (more || l->n_source_labels || *l->target_label))
         config_fail(r, item, "%s action requires only 'regex', and no other fields", action);
 }
 

@@ -4,23 +4,51 @@
 #include "engine/config/reader.h"
 
 #include "base/mem.h"
+#include "codec/json.h"
+
+#include <strings.h>
+
+// --- remote_read ---
 
 struct peer {
-    const char *url;
+    const char *url, *name;
     struct engine_http http;
 };
+
+static void check_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *key;
+    json_t *text;
+    (void)out;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, text) {
+        config_text(r, text);
+        if (strcasecmp(key, "authorization") == 0)
+            config_fail(r, text,
+                        "authorization header must be changed via the basic_auth, "
+                        "authorization, oauth2, sigv4, azuread or google_iam parameter");
+        config_check_header(r, text, key);
+    }
+}
+
+static void check_labels(struct config_reader *r, const json_t *value, void *out)
+{
+    const struct metrics_label *labels;
+    size_t n;
+    (void)out;
+    config_labels(r, value, &labels, &n);
+}
 
 static void read_peer(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
         {"url", FIELD_URL, offsetof(struct peer, url), NULL},
-        {"name", FIELD_UNUSED, 0, NULL},
-        {"remote_timeout", FIELD_UNUSED, 0, NULL},
-        {"headers", FIELD_UNUSED, 0, NULL},
-        {"read_recent", FIELD_UNUSED, 0, NULL},
-        {"required_matchers", FIELD_UNUSED, 0, NULL},
-        {"chunked_read_limit", FIELD_UNUSED, 0, NULL},
-        {"filter_external_labels", FIELD_UNUSED, 0, NULL},
+        {"name", FIELD_TEXT, offsetof(struct peer, name), NULL},
+        {"remote_timeout", FIELD_UNUSED, 0, config_is_ms},
+        {"headers", FIELD_UNUSED, 0, check_headers},
+        {"read_recent", FIELD_UNUSED, 0, config_is_bool},
+        {"required_matchers", FIELD_UNUSED, 0, check_labels},
+        {"chunked_read_limit", FIELD_UNUSED, 0, config_is_count},
+        {"filter_external_labels", FIELD_UNUSED, 0, config_is_bool},
         {0},
     };
     struct peer *p = out;
@@ -37,41 +65,224 @@ void config_check_remote_read(struct config_reader *r, const json_t *list, void 
     size_t n;
     (void)out;
     config_read_list(r, list, sizeof(*peers), read_peer, &peers, &n);
+    for (size_t i = 1; i < n && !r->err; i++)
+        for (size_t k = 0; k < i && peers[i].name && *peers[i].name; k++)
+            if (gs_streq(peers[i].name, peers[k].name))
+                config_fail(r, json_array_get(list, i),
+                            "found multiple remote read configs with job name \"%s\"",
+                            peers[i].name);
     if (n)
         config_ignore(r, "remote_read", list, "the configuration");
 }
 
-void config_check_storage(struct config_reader *r, const json_t *value, void *out)
+// --- storage, runtime, metadata_config ---
+
+static void check_tsdb(struct config_reader *r, const json_t *value, void *out)
 {
     static const struct config_field fields[] = {
-        {"tsdb", FIELD_UNUSED, 0, NULL}, {"exemplars", FIELD_UNUSED, 0, NULL}, {0}};
+        {"out_of_order_time_window", FIELD_UNUSED, 0, config_is_ms}, {0}};
+    config_read(r, value, fields, "tsdb", out);
+}
+
+static void check_exemplars(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"max_exemplars", FIELD_UNUSED, 0, config_is_whole}, {0}};
+    config_read(r, value, fields, "exemplars", out);
+}
+
+void config_check_storage(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {{"tsdb", FIELD_UNUSED, 0, check_tsdb},
+                                                 {"exemplars", FIELD_UNUSED, 0, check_exemplars},
+                                                 {0}};
     config_read(r, value, fields, "storage", out);
     config_ignore(r, "storage", value, "the configuration");
 }
 
-struct tracing {
-    const char *client, *endpoint;
+void config_check_runtime(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {{"gogc", FIELD_UNUSED, 0, config_is_whole}, {0}};
+    config_read(r, value, fields, "runtime", out);
+}
+
+void config_check_metadata(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"send", FIELD_UNUSED, 0, config_is_bool},
+        {"send_interval", FIELD_UNUSED, 0, config_is_ms},
+        {"max_samples_per_send", FIELD_UNUSED, 0, config_is_whole},
+        {0},
+    };
+    config_read(r, value, fields, "metadata_config", out);
+}
+
+// --- oauth2 ---
+
+struct oauth2 {
+    const char *client_id, *client_secret, *client_secret_file, *token_url;
+    struct engine_http http;
 };
+
+#define AT(member) offsetof(struct oauth2, member)
+
+void config_check_oauth2(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"client_id", FIELD_TEXT, AT(client_id), NULL},
+        {"client_secret", FIELD_TEXT, AT(client_secret), NULL},
+        {"client_secret_file", FIELD_TEXT, AT(client_secret_file), NULL},
+        {"token_url", FIELD_TEXT, AT(token_url), NULL},
+        {"scopes", FIELD_UNUSED, 0, config_is_texts},
+        {"endpoint_params", FIELD_UNUSED, 0, check_labels},
+        {"tls_config", FIELD_READ, AT(http), config_read_tls},
+        {"proxy_url", FIELD_URL, AT(http.proxy_url), NULL},
+        {"no_proxy", FIELD_TEXT, AT(http.no_proxy), NULL},
+        {"proxy_from_environment", FIELD_UNUSED, 0, config_is_bool},
+        {"proxy_connect_header", FIELD_UNUSED, 0, NULL},
+        {0},
+    };
+    struct oauth2 o = {0};
+    (void)out;
+    config_read(r, value, fields, "oauth2", &o);
+    if (!o.client_id || !*o.client_id)
+        config_fail(r, value, "oauth2 client_id must be configured");
+    if (!o.token_url || !*o.token_url)
+        config_fail(r, value, "oauth2 token_url must be configured");
+    if (o.client_secret && *o.client_secret && o.client_secret_file && *o.client_secret_file)
+        config_fail(r, value,
+                    "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
+                    "must be configured");
+}
+#undef AT
+
+// --- tracing ---
+
+struct tracing {
+    const char *client, *endpoint, *compression;
+    struct engine_http http;
+};
+
+#define AT(member) offsetof(struct tracing, member)
+
+static void check_tracing_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    const char *key;
+    json_t *text;
+    (void)out;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, text) {
+        if (strcasecmp(key, "authorization") == 0)
+            config_fail(r, text, "custom authorization header configuration is not yet supported");
+        config_check_header(r, text, key);
+    }
+}
 
 void config_check_tracing(struct config_reader *r, const json_t *value, void *out)
 {
     static const struct config_field fields[] = {
-        {"client_type", FIELD_TEXT, offsetof(struct tracing, client), NULL},
-        {"endpoint", FIELD_TEXT, offsetof(struct tracing, endpoint), NULL},
-        {"sampling_fraction", FIELD_UNUSED, 0, NULL},
-        {"insecure", FIELD_UNUSED, 0, NULL},
-        {"tls_config", FIELD_UNUSED, 0, NULL},
-        {"headers", FIELD_UNUSED, 0, NULL},
-        {"compression", FIELD_UNUSED, 0, NULL},
-        {"timeout", FIELD_UNUSED, 0, NULL},
+        {"client_type", FIELD_TEXT, AT(client), NULL},
+        {"endpoint", FIELD_TEXT, AT(endpoint), NULL},
+        {"sampling_fraction", FIELD_UNUSED, 0, config_is_number},
+        {"insecure", FIELD_UNUSED, 0, config_is_bool},
+        {"tls_config", FIELD_READ, AT(http), config_read_tls},
+        {"headers", FIELD_UNUSED, 0, check_tracing_headers},
+        {"compression", FIELD_TEXT, AT(compression), NULL},
+        {"timeout", FIELD_UNUSED, 0, config_is_ms},
         {0},
     };
-    struct tracing t = {.client = "grpc"};
+    struct tracing t = {.client = "grpc", .compression = ""};
     (void)out;
     config_read(r, value, fields, "tracing", &t);
     if (!t.endpoint || !*t.endpoint)
         config_fail(r, value, "tracing endpoint must be set");
     if (!gs_streq(t.client, "grpc") && !gs_streq(t.client, "http"))
         config_fail(r, value, "expected client type to be http or grpc, but got \"%s\"", t.client);
+    if (*t.compression && !gs_streq(t.compression, "gzip"))
+        config_fail(r, value, "invalid compression type %s provided, valid options: gzip",
+                    t.compression);
     config_ignore(r, "tracing", value, "the configuration");
 }
+#undef AT
+
+// --- otlp ---
+
+struct otlp {
+    bool all;
+    const char *const *promoted, *const *ignored;
+    size_t n_promoted, n_ignored;
+    const char *strategy;
+};
+
+static void read_promoted(struct config_reader *r, const json_t *value, void *out)
+{
+    struct otlp *o = out;
+    config_texts(r, value, &o->promoted, &o->n_promoted);
+}
+
+static void read_ignored(struct config_reader *r, const json_t *value, void *out)
+{
+    struct otlp *o = out;
+    config_texts(r, value, &o->ignored, &o->n_ignored);
+}
+
+static void check_attributes(struct config_reader *r, const json_t *value, const char *key,
+                             const char *adjective)
+{
+    const char *const *names;
+    size_t n;
+    config_texts(r, json_object_get(value, key), &names, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct gs_slice name = gs_slice_trim(gs_slice_of(names[i]));
+        if (!name.len)
+            config_fail(r, value, "invalid '%s': empty %s OTel resource attribute", key, adjective);
+        for (size_t k = 0; k < i; k++)
+            if (gs_slice_eq(name, gs_slice_trim(gs_slice_of(names[k]))))
+                config_fail(r, value,
+                            "invalid '%s': duplicated %s OTel resource attribute \"" GS_SLICE_FMT
+                            "\"",
+                            key, adjective, GS_SLICE_ARG(name));
+    }
+}
+
+static void check_otlp(struct config_reader *r, const json_t *value, const struct otlp *o)
+{
+    if (o->all && o->n_promoted)
+        config_fail(r, value,
+                    "'promote_all_resource_attributes' and 'promote_resource_attributes' cannot be "
+                    "configured simultaneously");
+    if (!o->all && o->n_ignored)
+        config_fail(r, value,
+                    "'ignore_resource_attributes' cannot be configured unless "
+                    "'promote_all_resource_attributes' is true");
+    check_attributes(r, value, "promote_resource_attributes", "promoted");
+    check_attributes(r, value, "ignore_resource_attributes", "ignored");
+    if (*o->strategy && !gs_streq(o->strategy, "UnderscoreEscapingWithSuffixes") &&
+        !gs_streq(o->strategy, "NoUTF8EscapingWithSuffixes") &&
+        !gs_streq(o->strategy, "NoTranslation"))
+        config_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
+}
+
+#define AT(member) offsetof(struct otlp, member)
+
+void config_check_otlp(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct config_field fields[] = {
+        {"promote_all_resource_attributes", FIELD_BOOL, AT(all), NULL},
+        {"promote_resource_attributes", FIELD_READ, 0, read_promoted},
+        {"ignore_resource_attributes", FIELD_READ, 0, read_ignored},
+        {"translation_strategy", FIELD_TEXT, AT(strategy), NULL},
+        {"keep_identifying_resource_attributes", FIELD_UNUSED, 0, config_is_bool},
+        {"convert_histograms_to_nhcb", FIELD_UNUSED, 0, config_is_bool},
+        {0},
+    };
+    const struct engine_config *c = out;
+    struct otlp o = {.strategy = ""};
+    config_read(r, value, fields, "otlp", &o);
+    check_otlp(r, value, &o);
+    if (gs_starts(o.strategy, "No") && gs_streq(c->defaults.validation_scheme, "legacy"))
+        config_fail(r, value,
+                    "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
+                    o.strategy);
+    config_ignore(r, "otlp", value, "the configuration");
+}
+#undef AT

@@ -48,6 +48,8 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
                                      .cert_pem = cert,
                                      .key_pem = key,
                                      .insecure = http->insecure_skip_verify,
+                                     .tls_min = http->tls_min,
+                                     .tls_max = http->tls_max,
                                      .server_name = http->server_name,
                                      .proxy = proxy,
                                      .no_proxy = http->no_proxy,
@@ -60,17 +62,15 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
 static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,
                                      struct http_header *ret)
 {
-    GS_AUTO_BUF struct gs_buf plain = {0}, password = {0}, text = {0};
-    struct gs_error *err = NULL;
-    if (http->basic_user_file)
-        err = gs_file_read(http->basic_user_file, MAX_SECRET, &plain);
-    else
-        gs_buf_add_str(&plain, http->basic_user ? http->basic_user : "");
+    GS_AUTO_BUF struct gs_buf plain = {0}, user = {0}, password = {0}, text = {0};
+    const struct engine_secret_file_or_text name = {http->basic_user, http->basic_user_file};
+    struct gs_error *err = read_secret(&name, &user);
     if (!err)
         err = read_secret(&http->basic_password, &password);
     if (err)
         return err;
     struct gs_slice secret = gs_slice_trim(gs_buf_slice(&password));
+    gs_buf_add_slice(&plain, gs_slice_trim(gs_buf_slice(&user)));
     gs_buf_add_char(&plain, ':');
     gs_buf_add_slice(&plain, secret);
     gs_buf_add_str(&text, "Basic ");
@@ -79,12 +79,11 @@ static struct gs_error *basic_header(const struct engine_http *http, struct gs_a
     return NULL;
 }
 
-struct gs_error *engine_peer_headers(const struct engine_http *http, struct gs_arena *mem,
-                                     struct http_header ret[ENGINE_PEER_HEADERS])
+static struct gs_error *authorization(const struct engine_http *http, struct gs_arena *mem,
+                                      struct http_header *ret)
 {
-    memset(ret, 0, ENGINE_PEER_HEADERS * sizeof(*ret));
     if (http->basic_user || http->basic_user_file)
-        return basic_header(http, mem, &ret[0]);
+        return basic_header(http, mem, ret);
     if (!http->auth_credentials.text && !http->auth_credentials.file)
         return NULL;
     GS_AUTO_BUF struct gs_buf secret = {0}, text = {0};
@@ -93,6 +92,32 @@ struct gs_error *engine_peer_headers(const struct engine_http *http, struct gs_a
         return err;
     gs_buf_addf(&text, "%s ", http->auth_type ? http->auth_type : "Bearer");
     gs_buf_add_slice(&text, gs_slice_trim(gs_buf_slice(&secret)));
-    ret[0] = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
+    *ret = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
     return NULL;
+}
+
+static struct gs_error *own_header(const struct engine_http_header *h, struct gs_arena *mem,
+                                   struct http_header *ret)
+{
+    GS_AUTO_BUF struct gs_buf secret = {0};
+    struct gs_error *err = read_secret(&h->value, &secret);
+    if (err)
+        return err;
+    struct gs_slice text = gs_slice_trim(gs_buf_slice(&secret));
+    if (text.len && (memchr(text.data, '\n', text.len) || memchr(text.data, '\r', text.len)))
+        return gs_error_new(GS_EINVAL, "the value of header %s has several lines", h->name);
+    *ret =
+        (struct http_header){h->name, gs_arena_strndup(mem, text.data ? text.data : "", text.len)};
+    return NULL;
+}
+
+struct gs_error *engine_peer_headers(const struct engine_http *http, struct gs_arena *mem,
+                                     struct http_header ret[ENGINE_PEER_HEADERS])
+{
+    memset(ret, 0, ENGINE_PEER_HEADERS * sizeof(*ret));
+    struct gs_error *err = authorization(http, mem, &ret[0]);
+    size_t n = ret[0].name != NULL;
+    for (size_t i = 0; i < http->n_headers && !err; i++)
+        err = own_header(&http->headers[i], mem, &ret[n++]);
+    return err;
 }

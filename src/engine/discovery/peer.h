@@ -10,6 +10,6 @@
 struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base_url,
                                     const struct engine_http *http, struct http_client **ret);
 // Request headers (the last one has a NULL name), their texts in mem.
-#define ENGINE_PEER_HEADERS 4
+#define ENGINE_PEER_HEADERS (ENGINE_HTTP_MAX_HEADERS + 2)
 struct gs_error *engine_peer_headers(const struct engine_http *http, struct gs_arena *mem,
                                      struct http_header ret[ENGINE_PEER_HEADERS]);

@@ -4,11 +4,9 @@
 #include "engine/remote/remote_write.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/base64.h"
 #include "engine/config/relabel.h"
 #include "engine/discovery/peer.h"
 #include "engine/remote/encode.h"
@@ -16,7 +14,6 @@
 #include "net/http_client.h"
 
 #define IDLE_MS       INT64_C(1000) // between turns while batches are full
-#define MAX_SECRET    ((size_t)1 << 20)
 #define MAX_RETRY_S   INT64_C(3600)
 #define DEFAULT_BATCH ((size_t)2000)
 
@@ -242,54 +239,6 @@ static bool fill(struct remote_write *w)
 
 // --- sending ---
 
-// The text of a secret, without the newline at its end. GS_AUTO_FREE it.
-static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, char **ret)
-{
-    if (!s->file) {
-        *ret = gs_strdup(s->text);
-        return NULL;
-    }
-    struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(s->file, MAX_SECRET, &text);
-    if (!err) {
-        struct gs_slice trimmed = gs_slice_trim(gs_buf_slice(&text));
-        *ret = gs_slice_dup(trimmed);
-    }
-    gs_buf_finish(&text);
-    return err;
-}
-
-static struct gs_error *basic_auth(const struct engine_http *h, char **ret)
-{
-    struct engine_secret_file_or_text user_of = {h->basic_user, h->basic_user_file};
-    GS_AUTO_FREE char *user = NULL;
-    GS_AUTO_FREE char *password = NULL;
-    struct gs_error *err = read_secret(&user_of, &user);
-    if (!err)
-        err = read_secret(&h->basic_password, &password);
-    if (err)
-        return err;
-    GS_AUTO_FREE char *pair = gs_format("%s:%s", user ? user : "", password ? password : "");
-    GS_AUTO_BUF struct gs_buf text = {0};
-    gs_buf_add_str(&text, "Basic ");
-    gs_base64_encode(gs_slice_of(pair), &text);
-    *ret = gs_buf_take(&text);
-    return NULL;
-}
-
-// The Authorization header, NULL when there is none.
-static struct gs_error *authorization(const struct engine_http *h, char **ret)
-{
-    *ret = NULL;
-    if (h->basic_user || h->basic_user_file)
-        return basic_auth(h, ret);
-    GS_AUTO_FREE char *secret = NULL;
-    struct gs_error *err = read_secret(&h->auth_credentials, &secret);
-    if (!err && secret)
-        *ret = gs_format("%s %s", h->auth_type ? h->auth_type : "Bearer", secret);
-    return err;
-}
-
 static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
 {
     gs_warn("remote_write", "%s: %s; trying again", w->cfg->url, why);
@@ -333,16 +282,17 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     }
 }
 
-static void post(struct remote_write *w, char *authorization_value)
+static void post(struct remote_write *w, const struct http_header *peer)
 {
     const struct engine_remote_write_config *cfg = w->cfg;
-    GS_AUTO_FREE struct http_header *headers = gs_alloc_array(cfg->n_headers + 4, sizeof(*headers));
+    GS_AUTO_FREE struct http_header *headers =
+        gs_alloc_array(cfg->n_headers + ENGINE_PEER_HEADERS + 3, sizeof(*headers));
     GS_AUTO_FREE char **own = gs_alloc_array(2 * cfg->n_headers + 1, sizeof(char *));
     size_t n = 0;
     headers[n++] = (struct http_header){"Content-Encoding", "snappy"};
     headers[n++] = (struct http_header){"X-Prometheus-Remote-Write-Version", "0.1.0"};
-    if (authorization_value)
-        headers[n++] = (struct http_header){"Authorization", authorization_value};
+    while (peer->name)
+        headers[n++] = *peer++;
     for (size_t i = 0; i < cfg->n_headers; i++) {
         own[2 * i] = gs_slice_dup(cfg->headers[i].name);
         own[2 * i + 1] = gs_slice_dup(cfg->headers[i].value);
@@ -363,7 +313,8 @@ static void post(struct remote_write *w, char *authorization_value)
 
 static void send_batch(struct remote_write *w)
 {
-    GS_AUTO_FREE char *value = NULL;
+    struct gs_arena mem = {0};
+    struct http_header peer[ENGINE_PEER_HEADERS];
     if (w->new_client) {
         http_client_free(w->client);
         w->client = NULL;
@@ -372,13 +323,13 @@ static void send_batch(struct remote_write *w)
     struct gs_error *err =
         w->client ? NULL : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, &w->client);
     if (!err)
-        err = authorization(&w->cfg->http, &value);
-    if (err) {
+        err = engine_peer_headers(&w->cfg->http, &mem, peer);
+    if (err)
         retry(w, gs_error_message(err), 0);
-        gs_error_free(err);
-        return;
-    }
-    post(w, value);
+    else
+        post(w, peer);
+    gs_error_free(err);
+    gs_arena_finish(&mem);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -338,6 +338,7 @@ struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engin
         cfg->evaluation_interval_ms > 0 ? cfg->evaluation_interval_ms : DEFAULT_INTERVAL_MS;
     m->runner_cfg.external_labels = cfg->external_labels;
     m->runner_cfg.n_external_labels = cfg->n_external_labels;
+    m->runner_cfg.query_offset_ms = cfg->rule_query_offset_ms;
     source_replace(m, &m->files, set);
     update_extras(m);
     notifier_apply(m->notifier, cfg);

@@ -231,7 +231,7 @@ static bool post(struct am_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct gs_arena mem = {0};
-    struct http_header headers[4];
+    struct http_header headers[ENGINE_PEER_HEADERS];
     const struct engine_alertmanager_config *cfg = t->set->cfg;
     GS_AUTO_ERROR struct gs_error *err = engine_peer_headers(&cfg->http, &mem, headers);
     if (err) {

@@ -74,6 +74,7 @@ struct rule_runner_config {
     const struct metrics_label *external_labels;
     size_t n_external_labels;
     const char *external_url;
+    int64_t query_offset_ms; // of groups that set none
 };
 
 // A sample that a rule makes: appended to the store by the runner itself.

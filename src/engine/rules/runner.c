@@ -60,7 +60,8 @@ void rule_runner_free(struct rule_runner *r)
 
 int64_t rule_runner_offset(const struct rule_runner *r)
 {
-    return r->group->query_offset_ms > 0 ? r->group->query_offset_ms : 0;
+    int64_t own = r->group->query_offset_ms; // below 0: none
+    return own >= 0 ? own : r->cfg.query_offset_ms;
 }
 
 // --- queries ---

@@ -61,7 +61,8 @@ static struct gs_slice key_of(const uint64_t *key)
 
 static void keep_dropped(struct scrape_job *j, const struct target_spec *spec)
 {
-    if (j->n_dropped++ >= JOB_MAX_DROPPED)
+    size_t limit = j->cfg->keep_dropped_targets;
+    if (j->n_dropped++ >= (limit && limit < JOB_MAX_DROPPED ? limit : JOB_MAX_DROPPED))
         return;
     gs_grow(&j->dropped, &j->dropped_cap, j->n_dropped_kept, sizeof(*j->dropped));
     struct target_spec copy = {.dropped = true, .n_discovered = spec->n_discovered};

@@ -286,7 +286,7 @@ static void test_legacy_names(void **state)
                  "invalid metric name or label names: {__name__=\"a.b\", instance=\"a:1\", "
                  "job=\"j\"}");
     expect(&w, 2000, "");
-    expect_report(&w, 2000, 0, 2, 1, 2);
+    expect_report(&w, 2000, 0, 2, 1, 1);
     assert_error(scrape_ingest_text(w.in, GS_SLICE("{\"a\",\"c:d\"=\"1\"} 1\n"), NULL, 3000, 0.25),
                  GS_EINVAL,
                  "invalid metric name or label names: {__name__=\"a\", \"c:d\"=\"1\", instance=");

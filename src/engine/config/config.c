@@ -312,7 +312,7 @@ static void read_scrape_file(struct config_reader *r, const char *path, struct e
 static void read_scrape_config_files(struct config_reader *r, struct engine_config *c,
                                      struct gs_hmap *names)
 {
-    for (size_t i = 0; i < c->n_scrape_config_files && !r->err; i++) {
+    for (size_t i = 0; r->opens_files && i < c->n_scrape_config_files && !r->err; i++) {
         glob_t found;
         if (glob(c->scrape_config_files[i], 0, NULL, &found) != 0)
             continue; // none is no mistake
@@ -357,11 +357,14 @@ void engine_config_free(struct engine_config *c)
 
 static struct gs_error *read_docs(struct engine_config *c, const struct gs_yaml_docs *docs,
                                   const struct gs_yaml_marks *marks, const char *name,
-                                  const char *base_dir)
+                                  const char *base_dir, bool opens_files)
 {
     struct own *own = c->own;
-    struct config_reader r = {
-        .name = name, .base_dir = base_dir, .marks = marks, .arena = &own->arena};
+    struct config_reader r = {.name = name,
+                              .base_dir = base_dir,
+                              .opens_files = opens_files,
+                              .marks = marks,
+                              .arena = &own->arena};
     if (docs->len > 1)
         config_fail(&r, docs->items[1].value, "a configuration is one YAML document");
     if (docs->len && !json_is_object(docs->items[0].value))
@@ -383,8 +386,8 @@ static char *show(struct gs_arena *arena, const struct gs_yaml_docs *docs)
     return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
-struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
-                                     struct engine_config **ret)
+static struct gs_error *parse(struct gs_slice text, const char *name, const char *base_dir,
+                              bool opens_files, struct engine_config **ret)
 {
     struct gs_yaml_docs docs = {0};
     struct gs_yaml_marks *marks;
@@ -397,7 +400,7 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
     struct own *own = c->own = gs_alloc(sizeof(*own));
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
     c->shown = show(&own->arena, &docs);
-    err = read_docs(c, &docs, marks, name, base_dir);
+    err = read_docs(c, &docs, marks, name, base_dir, opens_files);
     gs_yaml_marks_free(marks);
     gs_yaml_docs_finish(&docs);
     if (err) {
@@ -408,6 +411,12 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
     return NULL;
 }
 
+struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
+                                     struct engine_config **ret)
+{
+    return parse(text, name, base_dir, false, ret);
+}
+
 struct gs_error *engine_config_from_json(const json_t *document, const char *name,
                                          struct engine_config **ret)
 {
@@ -415,7 +424,7 @@ struct gs_error *engine_config_from_json(const json_t *document, const char *nam
     const struct gs_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
     c->own = gs_alloc(sizeof(struct own));
-    struct gs_error *err = read_docs(c, &docs, NULL, name, NULL);
+    struct gs_error *err = read_docs(c, &docs, NULL, name, NULL, false);
     if (err)
         engine_config_free(c);
     else
@@ -431,7 +440,7 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
         return err;
     GS_AUTO_FREE char *dir = folder_of(path);
     struct engine_config *c;
-    err = engine_config_parse(gs_buf_slice(&text), path, dir, &c);
+    err = parse(gs_buf_slice(&text), path, dir, true, &c);
     if (err)
         return err;
     c->path = gs_arena_strndup(&((struct own *)c->own)->arena, path, strlen(path));

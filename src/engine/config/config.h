@@ -182,6 +182,7 @@ struct engine_config {
 };
 
 struct gs_error *engine_config_load(const char *path, struct engine_config **ret);
+// scrape_config_files are read by load alone.
 struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
                                      struct engine_config **ret);
 // A configuration that a program made, as a JSON document. Errors have no positions.

@@ -11,6 +11,7 @@
 struct config_reader {
     const char *name; // of the file, for errors
     const char *base_dir;
+    bool opens_files; // scrape_config_files are read: of a configuration that is a file itself
     const struct gs_yaml_marks *marks; // NULL: no positions
     int first_line; // lines in front of the text, of one that stands inside another file
     struct gs_arena *arena;

@@ -387,6 +387,33 @@ static void several_sockets_of_systemd(void **state)
         close(fds[i]);
 }
 
+// SIGTERM while the API server does not answer was forgotten when the answer came, and else waited
+// for ten seconds.
+static void sigterm_while_the_configmap_is_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    int port, fd = listening(&port); // takes connections and says nothing
+    GS_AUTO_FREE char *kubeconfig = gs_format("%s/kubeconfig", f->dir);
+    GS_AUTO_FREE char *text =
+        gs_format("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                  "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%d'}}]\n"
+                  "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                  "users: [{name: u, user: {}}]\n",
+                  port);
+    const char *const args[] = {"-m", "monitoring:gpu-families", NULL};
+    write_text(kubeconfig, text);
+    setenv("KUBECONFIG", kubeconfig, 1);
+    spawn(f, 0, args);
+    unsetenv("KUBECONFIG");
+    int asked = accept(fd, NULL, NULL);
+    assert_true(asked >= 0);
+    int64_t start = gs_mono_ns();
+    end(f); // exits with 0
+    assert_true(gs_mono_ns() - start < 8 * GS_NS_PER_SEC);
+    close(asked);
+    close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -396,6 +423,7 @@ int main(void)
         TEST(configuration_file),
         TEST(socket_of_systemd),
         TEST(several_sockets_of_systemd),
+        TEST(sigterm_while_the_configmap_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

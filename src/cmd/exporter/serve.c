@@ -33,6 +33,7 @@ struct run {
     struct kube_client *kube;
     struct gs_error *err;
     int64_t started_ns;
+    bool ending; // by a signal
 };
 
 // --- loading anew ---
@@ -142,6 +143,7 @@ static void on_signal(uv_signal_t *s, int signum)
         return;
     }
     gs_info("exporter", "%s: ending", strsignal(signum));
+    r->ending = true;
     uv_stop(&r->loop);
 }
 
@@ -238,7 +240,7 @@ static struct gs_error *load_configmap(struct run *r, const char *name)
     struct kube_client *kube = NULL;
     struct gs_error *err = connect_cluster(r, &kube);
     if (!err)
-        err = exporter_load_configmap(&r->loop, kube, name, r->counters);
+        err = exporter_load_configmap(&r->loop, kube, name, &r->ending, r->counters);
     return err ? err : set_groups(r->opts, &r->file, r->counters);
 }
 
@@ -309,7 +311,7 @@ struct gs_error *exporter_serve(const struct exporter_opts *o, const struct expo
     r.look.data = &r;
     watch_signals(&r);
     r.err = start_all(&r, o, &cfg);
-    if (!r.err) {
+    if (!r.err && !r.ending) {
         if (o->systemd_socket)
             gs_info("exporter", "listening on the socket%s of systemd", r.n_servers > 1 ? "s" : "");
         else
@@ -319,5 +321,9 @@ struct gs_error *exporter_serve(const struct exporter_opts *o, const struct expo
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     finish_run(&r, ret_ended);
+    if (r.ending) { // what it broke off is no failure
+        gs_error_free(r.err);
+        r.err = NULL;
+    }
     return r.err;
 }

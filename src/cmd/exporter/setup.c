@@ -114,7 +114,7 @@ static void on_wait_over(uv_timer_t *t)
 }
 
 struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
-                                         const char *name, struct counters *ret)
+                                         const char *name, const bool *ending, struct counters *ret)
 {
     const char *colon = strchr(name, ':');
     GS_AUTO_FREE char *ns = gs_strndup(name, (size_t)(colon - name));
@@ -126,13 +126,14 @@ struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *ku
     uv_timer_init(loop, &timer);
     timer.data = &over;
     uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
-    while (!w.done && !over)
+    while (!w.done && !over && !*ending)
         uv_run(loop, UV_RUN_ONCE);
     uv_close((uv_handle_t *)&timer, NULL);
     uv_run(loop, UV_RUN_NOWAIT);
     if (!w.done) {
         kube_request_cancel(request);
-        w.err = gs_error_new(GS_ETIMEOUT, "no answer in %d s", CONFIGMAP_WAIT_MS / 1000);
+        w.err = over ? gs_error_new(GS_ETIMEOUT, "no answer in %d s", CONFIGMAP_WAIT_MS / 1000)
+                     : gs_error_new(GS_EUNAVAIL, "ended before the answer");
     }
     GS_AUTO_FREE char *text = w.text;
     GS_AUTO_FREE char *source = gs_format("ConfigMap %s/%s", ns, colon + 1);

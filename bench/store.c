@@ -234,15 +234,19 @@ static void print_ratio(const char *what, double theirs, double ours)
     print_row(what, figure, "4", theirs / ours >= PEER);
 }
 
+// Of what was written until the process was killed. The clock has gone on since.
+static int64_t end_of(const struct plan *p)
+{
+    return p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms;
+}
+
 static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
 {
     GS_AUTO_FREE char *config = gs_format("%s/prometheus.yml", bench_dir());
     GS_AUTO_FREE char *storage = gs_format("--storage.path=%s", p->path);
     GS_AUTO_FREE char *file = gs_format("--config.file=%s", config);
     GS_AUTO_FREE char *address = gs_format("--web.listen-address=127.0.0.1:%u", port);
-    // What was written until the process was killed; the clock has gone on since it was begun.
-    int64_t end_ms = p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms;
-    int64_t late_ms = gs_unix_ms() - end_ms;
+    int64_t late_ms = gs_unix_ms() - end_of(p);
     GS_AUTO_FREE char *keep =
         gs_format("--storage.tsdb.retention.time=%llds",
                   (long long)(p->o->retention_minutes * 60 + (late_ms > 0 ? late_ms / 1000 : 0)));
@@ -257,34 +261,36 @@ static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
     return engine;
 }
 
-// FUNCTION over a metric of a twentieth of the targets: all that is kept of it but the first
-// minute.
-static double ask(const struct plan *p, uint16_t port, const char *function)
+// FUNCTION over the last minutes of a metric of a twentieth of the targets.
+static double ask(const struct plan *p, uint16_t port, const char *function, int64_t minutes)
 {
     GS_AUTO_FREE char *query =
         gs_format("sum(%s_over_time(DCGM_FI_DEV_POWER_USAGE%%7Bnamespace%%3D%%22team-0%%22%%7D%%5B"
                   "%lldm%%5D))",
-                  function, (long long)p->o->retention_minutes - 1);
+                  function, (long long)minutes);
     // Between two samples: the targets' seconds are multiples of 20 ms, and up to 3 ms late.
-    double at = (double)(p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms - 10) / 1e3;
-    return peer_ask(port, query, at);
+    return peer_ask(port, query, (double)(end_of(p) - 10) / 1e3);
 }
 
-// All that was written before the kill is there, and it is what Prometheus has.
+// What was written before the kill is there, and it is what Prometheus has. The store drops files
+// by the real clock, which has gone on while Prometheus was filled.
 static void compare(const struct plan *p, const struct peer *peer, uint16_t ours)
 {
     size_t targets = ((size_t)(p->o->series + HISTORY_SERIES - 1) / HISTORY_SERIES + 19) / 20;
-    double want = (double)(targets * HISTORY_GPUS) *
-                  (double)((p->o->retention_minutes - 1) * 60000 / p->o->step_ms);
-    double got = ask(p, ours, "count");
+    int64_t late = (gs_unix_ms() - end_of(p)) / 60000;
+    int64_t minutes = p->o->retention_minutes - 1 - (late > 0 ? late : 0);
+    if (minutes < 1 || p->o->minutes < p->o->retention_minutes)
+        return;
+    double want = (double)(targets * HISTORY_GPUS) * (double)(minutes * 60000 / p->o->step_ms);
+    double got = ask(p, ours, "count", minutes);
     char figure[160];
-    snprintf(figure, sizeof(figure), "%.0f of %.0f", got, want);
+    snprintf(figure, sizeof(figure), "%.0f of %.0f in %lld minutes", got, want, (long long)minutes);
     print_row("samples of a metric after it", figure, NULL, true);
-    if (p->o->minutes >= p->o->retention_minutes && got != want)
+    if (got != want)
         bench_fail("samples are missing");
     if (!p->o->peer)
         return;
-    double a = ask(p, peer->port, "sum"), b = ask(p, ours, "sum");
+    double a = ask(p, peer->port, "sum", minutes), b = ask(p, ours, "sum", minutes);
     snprintf(figure, sizeof(figure), "%.17g and %.17g", a, b);
     print_row("their sum, Prometheus' and ours", figure, NULL, true);
     if (fabs(a - b) > 1e-9 * fabs(a))

@@ -309,6 +309,9 @@ static bool add_computed(struct counters *c, char *const *cells)
         {"DCGM_EXP_CLOCK_EVENTS_COUNT", COUNTER_EXP_CLOCK_EVENTS, GPU_F_CLOCKS_EVENT_REASONS, 9002},
         {"DCGM_EXP_GPU_HEALTH_STATUS", COUNTER_EXP_HEALTH, GPU_F_XID_ERRORS, 9003},
         {"DCGM_EXP_P2P_STATUS", COUNTER_EXP_P2P, GPU_F_NVLINK_P2P, 9004},
+        {"DCGM_EXP_XID_ERRORS_TOTAL", COUNTER_EXP_XIDS_TOTAL, GPU_F_XID_ERRORS, 9005},
+        {"DCGM_EXP_CLOCK_EVENTS_TOTAL", COUNTER_EXP_CLOCK_EVENTS_TOTAL, GPU_F_CLOCKS_EVENT_REASONS,
+         9006},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         if (!gs_streq(cells[0], rows[i].name))
@@ -332,12 +335,6 @@ static struct gs_error *take_record(struct counters *c, char *const *cells, unsi
 {
     if (add_computed(c, cells))
         return NULL;
-    // Of releases behind 4.8.3.
-    if (gs_streq(cells[0], "DCGM_EXP_XID_ERRORS_TOTAL") ||
-        gs_streq(cells[0], "DCGM_EXP_CLOCK_EVENTS_TOTAL")) {
-        warn(c, gs_format("line %u: %s is not computed here and left out", number, cells[0]));
-        return NULL;
-    }
     if (!known_type(cells[1]))
         return gs_error_new(GS_EINVAL,
                             "line %u: type \"%s\" of %s: want gauge, counter, histogram, summary "

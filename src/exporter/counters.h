@@ -14,6 +14,8 @@ enum counter_kind {
     COUNTER_EXP_CLOCK_EVENTS,
     COUNTER_EXP_HEALTH,
     COUNTER_EXP_P2P,
+    COUNTER_EXP_XIDS_TOTAL,
+    COUNTER_EXP_CLOCK_EVENTS_TOTAL,
 };
 
 struct counter {

@@ -158,17 +158,40 @@ static void write_xid_counts(const struct renderer *r, const struct entity *e,
         write_window(r, c, e, none, 1, 0, out);
 }
 
+static void write_xid_totals(const struct renderer *r, const struct entity *e,
+                             const struct counter *c, struct gs_buf *out)
+{
+    for (size_t i = 0; i < e->device->n_xid_totals; i++) {
+        char xid[16];
+        snprintf(xid, sizeof(xid), "%u", e->device->xid_totals[i].xid);
+        const char *const labels[][2] = {{"xid", xid}};
+        write_window(r, c, e, labels, 1, e->device->xid_totals[i].count, out);
+    }
+}
+
+static const char *const clock_event_names[GPU_CLOCK_EVENTS] = {
+    "gpu_idle",   "clocks_setting", "power_cap",      "hw_slowdown",    "sync_boost",
+    "sw_thermal", "hw_thermal",     "hw_power_brake", "display_clocks",
+};
+
+// From 0 on, so that increase() sees the first.
+static void write_clock_totals(const struct renderer *r, const struct entity *e,
+                               const struct counter *c, struct gs_buf *out)
+{
+    for (size_t i = 0; i < GPU_CLOCK_EVENTS; i++) {
+        const char *const labels[][2] = {{"clock_event", clock_event_names[i]}};
+        write_window(r, c, e, labels, 1, e->device->clock_totals[i], out);
+    }
+}
+
 static void write_clock_counts(const struct renderer *r, const struct entity *e,
                                const struct counter *c, struct gs_buf *out)
 {
-    static const char *const events[GPU_CLOCK_EVENTS] = {
-        "gpu_idle",   "clocks_setting", "power_cap",      "hw_slowdown",    "sync_boost",
-        "sw_thermal", "hw_thermal",     "hw_power_brake", "display_clocks",
-    };
     char window[24];
     snprintf(window, sizeof(window), "%" PRIu64, r->names->clock_window_ms);
     for (size_t i = 0; i < GPU_CLOCK_EVENTS; i++) {
-        const char *const labels[][2] = {{"clock_event", events[i]}, {"window_size_in_ms", window}};
+        const char *const labels[][2] = {{"clock_event", clock_event_names[i]},
+                                         {"window_size_in_ms", window}};
         write_window(r, c, e, labels, 2, e->device->clock_events[i], out);
     }
 }
@@ -212,6 +235,8 @@ static bool has_computed(const struct renderer *r, const struct entity *e, const
 {
     if (c->kind == COUNTER_EXP_HEALTH)
         return !e->instance && health_of(r->in.health, e->device->uuid);
+    if (c->kind == COUNTER_EXP_XIDS_TOTAL && !e->device->n_xid_totals)
+        return false;
     return e->device->fields[c->field].validity == GPU_VALID &&
            !(c->kind == COUNTER_EXP_P2P && e->instance);
 }
@@ -231,6 +256,10 @@ void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out)
             write_xid_counts(r, e, c, out);
         else if (c->kind == COUNTER_EXP_CLOCK_EVENTS)
             write_clock_counts(r, e, c, out);
+        else if (c->kind == COUNTER_EXP_XIDS_TOTAL)
+            write_xid_totals(r, e, c, out);
+        else if (c->kind == COUNTER_EXP_CLOCK_EVENTS_TOTAL)
+            write_clock_totals(r, e, c, out);
         else if (c->kind == COUNTER_EXP_HEALTH)
             write_health(r, e, c, out);
         else

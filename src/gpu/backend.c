@@ -389,6 +389,19 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
     }
 }
 
+// Of more numbers than there is room for the first ones are counted.
+static void total_xid(struct known_device *k, uint32_t xid)
+{
+    size_t at = 0;
+    while (at < k->n_xid_totals && k->xid_totals[at].xid != xid)
+        at++;
+    if (at == GPU_MAX_XIDS)
+        return;
+    if (at == k->n_xid_totals)
+        k->xid_totals[k->n_xid_totals++] = (struct gpu_xid_count){.xid = xid};
+    k->xid_totals[at].count++;
+}
+
 static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
 {
     for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
@@ -401,6 +414,7 @@ static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
         k->xids[k->next_xid].xid = (uint32_t)e->xid;
         k->next_xid = (k->next_xid + 1) % GPU_MAX_XIDS;
         k->n_xids += k->n_xids < GPU_MAX_XIDS;
+        total_xid(k, (uint32_t)e->xid);
     }
 }
 
@@ -431,6 +445,8 @@ static void fill_xids(const struct gpu_backend *b, const struct known_device *k,
         .validity = k->xid_validity,
         .i = (int64_t)k->last_xid,
     };
+    memcpy(d->xid_totals, k->xid_totals, sizeof(d->xid_totals));
+    d->n_xid_totals = k->n_xid_totals;
     d->n_xids = 0;
     for (size_t i = 0; i < k->n_xids; i++) {
         size_t at = 0;

@@ -67,6 +67,9 @@ struct known_device {
         uint16_t bits;
     } clocks[CLOCK_RING];
     size_t n_clocks, next_clock;
+    bool has_clock_bits;
+    uint16_t clock_bits; // of the newest sample
+    uint64_t clock_totals[GPU_CLOCK_EVENTS];
     int64_t read_ns[GPU_F_COUNT]; // when a field was last due
     struct gpu_value kept[GPU_F_COUNT];
     // Changes with the topology only: read again once a minute, or for other peers.
@@ -85,6 +88,8 @@ struct known_device {
         uint32_t xid;
     } xids[GPU_MAX_XIDS];
     size_t n_xids, next_xid;
+    struct gpu_xid_count xid_totals[GPU_MAX_XIDS];
+    size_t n_xid_totals;
 };
 
 enum gpu_job { JOB_NONE, JOB_IDENTIFY, JOB_READ, JOB_MAKE_EVENTS, JOB_TAKE_EVENTS };

@@ -5,6 +5,7 @@
 #include "base/slice.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
@@ -106,11 +107,22 @@ static void remember_clock_events(const struct gpu_reader *b, struct known_devic
     k->clocks[at].bits = bits;
 }
 
-// How many of the window's samples had each reason.
+// What holds when the first sample is taken is nothing new.
+static void total_clock_events(struct known_device *k, uint16_t bits)
+{
+    unsigned begun = k->has_clock_bits ? bits & ~(unsigned)k->clock_bits : 0;
+    for (unsigned bit = 0; bit < GPU_CLOCK_EVENTS; bit++)
+        k->clock_totals[bit] += begun >> bit & 1;
+    k->has_clock_bits = true;
+    k->clock_bits = bits;
+}
+
+// How many of the window's samples had each reason, and how often each began.
 static void count_clock_events(const struct gpu_reader *b, const struct known_device *k,
                                struct gpu_device *d)
 {
     int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
+    memcpy(d->clock_totals, k->clock_totals, sizeof(d->clock_totals));
     for (size_t i = 0; i < k->n_clocks; i++)
         for (unsigned bit = 0; now - k->clocks[i].mono_ns <= window && bit < GPU_CLOCK_EVENTS;
              bit++)
@@ -122,8 +134,10 @@ static void read_event_reasons(struct gpu_reader *b, struct known_device *k, str
     unsigned long long bits = 0;
     nvml_ret ret = NVML(b, event_reasons, k->handle, &bits);
     d->fields[GPU_F_CLOCKS_EVENT_REASONS] = backend_integer(ret, bits);
-    if (ret == NVML_OK)
-        remember_clock_events(b, k, (uint16_t)(bits & 0x1ff));
+    if (ret != NVML_OK)
+        return;
+    remember_clock_events(b, k, (uint16_t)(bits & 0x1ff));
+    total_clock_events(k, (uint16_t)(bits & 0x1ff));
 }
 
 static void read_modes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)

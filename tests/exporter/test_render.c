@@ -251,6 +251,36 @@ static void xid_in_words(void **state)
     assert_string_equal(render_xid_text(123456), "Unknown Error");
 }
 
+static void events_since_the_start(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_device *devices = f->sample->gpus->devices;
+    GS_CLEANUP(counters_finish) struct counters totals = {0};
+    assert_null(counters_parse(gs_slice_of("DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
+                                           "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
+                               &totals));
+    const struct render_names with = {.counters = &totals};
+    for (int i = 0; i < 2; i++)
+        devices[i].fields[GPU_F_XID_ERRORS] = integer(0);
+    devices[1].fields[GPU_F_CLOCKS_EVENT_REASONS] = integer(1);
+    devices[1].clock_totals[2] = 7;
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    assert_has_not(f->text.data, "DCGM_EXP_XID_ERRORS_TOTAL"); // no line, no header
+    assert_has(f->text.data, "# TYPE DCGM_EXP_CLOCK_EVENTS_TOTAL counter\n"
+                             "DCGM_EXP_CLOCK_EVENTS_TOTAL{gpu=\"1\",");
+    assert_has(f->text.data, ",clock_event=\"gpu_idle\"} 0\n");
+    assert_has(f->text.data, ",clock_event=\"power_cap\"} 7\n");
+    devices[0].xid_totals[0] = (struct gpu_xid_count){.xid = 31, .count = 2};
+    devices[0].n_xid_totals = 1;
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    assert_has(f->text.data, "# HELP DCGM_EXP_XID_ERRORS_TOTAL XIDs.\n"
+                             "# TYPE DCGM_EXP_XID_ERRORS_TOTAL counter\n"
+                             "DCGM_EXP_XID_ERRORS_TOTAL{gpu=\"0\",");
+    assert_has(f->text.data, ",xid=\"31\"} 2\n");
+}
+
 static void host_name_labels(void **state)
 {
     struct fixture *f = *state;
@@ -400,6 +430,7 @@ int main(void)
         TEST(values_that_a_process_lacks),
         TEST(mig_devices_stand_for_their_gpu),
         TEST(xid_in_words),
+        TEST(events_since_the_start),
         TEST(host_name_labels),
         TEST(self_metrics),
         TEST(what_is_kept_follows_changes),

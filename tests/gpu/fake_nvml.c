@@ -113,6 +113,13 @@ nvml_ret nvmlDeviceGetPowerUsage(nvml_device dev, unsigned *milliwatt)
     return GPU(dev)->power_ret;
 }
 
+nvml_ret nvmlDeviceGetCurrentClocksEventReasons(nvml_device dev, unsigned long long *bits)
+{
+    CHECK(dev);
+    *bits = GPU(dev)->clock_events;
+    return NVML_OK;
+}
+
 nvml_ret nvmlDeviceGetUtilizationRates(nvml_device dev, struct nvml_utilization *u)
 {
     CHECK(dev);

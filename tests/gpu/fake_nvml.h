@@ -15,7 +15,8 @@ struct fake_gpu {
     unsigned util;
     bool mig;
     nvml_ret power_ret;
-    unsigned xid; // reported once, then cleared
+    unsigned long long clock_events; // bits
+    unsigned xid;                    // reported once, then cleared
     unsigned n_processes;
     struct nvml_process_v2 processes[FAKE_PROCESSES];
     nvml_ret util_ret;

@@ -456,6 +456,33 @@ static void xid_is_remembered(void **state)
     assert_int_field(&sample()->devices[1], GPU_F_XID_ERRORS, 79);
     assert_int_field(&sample()->devices[1], GPU_F_XID_ERRORS, 79);
     assert_int_field(&f.s->devices[0], GPU_F_XID_ERRORS, 0);
+    f.fake->gpus[1].xid = 31;
+    sample();
+    f.fake->gpus[1].xid = 79;
+    const struct gpu_device *d = &sample()->devices[1];
+    assert_int_equal(d->n_xid_totals, 2);
+    assert_int_equal(d->xid_totals[0].xid, 79);
+    assert_int_equal(d->xid_totals[0].count, 2);
+    assert_int_equal(d->xid_totals[1].xid, 31);
+    assert_int_equal(d->xid_totals[1].count, 1);
+    assert_int_equal(f.s->devices[0].n_xid_totals, 0);
+}
+
+// An event that lasts counts once; what holds at the start has not begun then.
+static void beginnings_of_clock_events_are_counted(void **state)
+{
+    static const struct {
+        unsigned bits, idle, cap; // bits 1 and 4; how often each has begun
+    } rows[] = {{1, 0, 0}, {5, 0, 1}, {5, 0, 1}, {1, 0, 1}, {4, 0, 2}, {0, 0, 2}, {5, 1, 3}};
+    open_library("fakenvml2");
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        f.fake->gpus[0].clock_events = rows[i].bits;
+        const struct gpu_device *d = &sample()->devices[0];
+        assert_int_field(d, GPU_F_CLOCKS_EVENT_REASONS, rows[i].bits);
+        assert_int_equal(d->clock_totals[0], rows[i].idle);
+        assert_int_equal(d->clock_totals[2], rows[i].cap);
+        assert_int_equal(d->clock_totals[8], 0);
+    }
 }
 
 static void mig_devices(void **state)
@@ -498,6 +525,7 @@ int main(void)
         cmocka_unit_test_teardown(gpus_come_and_go, teardown),
         cmocka_unit_test_teardown(driver_reload, teardown),
         cmocka_unit_test_teardown(xid_is_remembered, teardown),
+        cmocka_unit_test_teardown(beginnings_of_clock_events_are_counted, teardown),
         cmocka_unit_test_teardown(mig_devices, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

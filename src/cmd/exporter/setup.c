@@ -184,6 +184,9 @@ struct gs_error *exporter_list_fields(const char *library)
          "samples of DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
         {"DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0, 10 or 20", "errors, violations and XIDs"},
         {"DCGM_EXP_P2P_STATUS", "gauge", "enum", "nvmlDeviceGetP2PStatus"},
+        {"DCGM_EXP_XID_ERRORS_TOTAL", "counter", "1", "events of DCGM_FI_DEV_XID_ERRORS"},
+        {"DCGM_EXP_CLOCK_EVENTS_TOTAL", "counter", "1",
+         "beginnings in DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(computed); i++)
         printf("%zu %-45s %-8s %-22s %-52s\n", 9001 + i, computed[i][0], computed[i][1],

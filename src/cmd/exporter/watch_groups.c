@@ -201,6 +201,8 @@ static const char *name_of(const struct counter *row)
     switch (row->kind) {
     case COUNTER_EXP_XIDS:
     case COUNTER_EXP_CLOCK_EVENTS:
+    case COUNTER_EXP_XIDS_TOTAL:
+    case COUNTER_EXP_CLOCK_EVENTS_TOTAL:
         return gpu_field_name(row->field);
     case COUNTER_EXP_HEALTH:
     case COUNTER_EXP_P2P:

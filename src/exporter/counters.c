@@ -204,12 +204,21 @@ void counters_wanted(const struct counters *c, bool *ret)
     ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
 }
 
+// What the readings of processes are compared with is as new as they are.
+static bool is_of_processes(enum gpu_field f)
+{
+    enum gpu_group g = gpu_field_info(f)->group;
+    return g == GPU_G_UTILIZATION || g == GPU_G_CODECS || g == GPU_G_MEMORY;
+}
+
 void counters_every(const struct counters *c, int64_t *ret)
 {
     bool seen[GPU_F_COUNT] = {0};
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
     for (size_t i = 0; i < c->len; i++) { // the shortest of its rows
         const struct counter *row = &c->rows[i];
+        if (is_of_processes(row->field))
+            continue;
         if (!seen[row->field] || row->every_ns < ret[row->field])
             ret[row->field] = row->every_ns;
         seen[row->field] = true;

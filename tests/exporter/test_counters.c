@@ -84,6 +84,27 @@ static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
     assert_int_equal(c.n_warnings, 3);
 }
 
+static void how_often_fields_are_read(void **state)
+{
+    GS_CLEANUP(counters_finish) struct counters c = {0};
+    int64_t every[GPU_F_COUNT];
+    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP, gauge, a\n"
+                                         "DCGM_FI_DEV_GPU_UTIL, gauge, b\n"
+                                         "DCGM_FI_DEV_FB_FREE, gauge, c\n"
+                                         "DCGM_FI_DEV_XID_ERRORS, gauge, d\n"
+                                         "DCGM_EXP_XID_ERRORS_COUNT, gauge, e\n"),
+                             &c));
+    for (size_t i = 0; i < c.len; i++)
+        c.rows[i].every_ns = 1000 + (int64_t)i;
+    counters_every(&c, every);
+    assert_int_equal(every[GPU_F_GPU_TEMP], 1000); // the first by number
+    assert_int_equal(every[GPU_F_SM_CLOCK], 0);
+    assert_int_equal(every[GPU_F_XID_ERRORS], 1002); // the shorter of two
+    // Processes' readings are settled with these, which must not be older.
+    assert_int_equal(every[GPU_F_GPU_UTIL], 0);
+    assert_int_equal(every[GPU_F_FB_FREE], 0);
+}
+
 // They bring the fields that they are made of.
 static void health_and_peers(void **state)
 {
@@ -137,6 +158,7 @@ int main(void)
         cmocka_unit_test(rows_comments_quotes_and_order),
         cmocka_unit_test(wrong_files),
         cmocka_unit_test(what_nvml_does_not_give_is_left_out_with_a_word),
+        cmocka_unit_test(how_often_fields_are_read),
         cmocka_unit_test(health_and_peers),
         cmocka_unit_test(built_in_files),
         cmocka_unit_test(newer_names),

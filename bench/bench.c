@@ -124,7 +124,7 @@ int bench_main(const struct gs_verb *verb, int argc, char **argv)
     GS_AUTO_FREE void *opts = gs_alloc(verb->opts_size);
     struct gs_common_opts common;
     int n_args = 0, code = 0;
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
     bench_check(gs_options_parse(verb, argc - 1, argv + 1, opts, &common, &n_args));
     if (common.help)
         gs_options_print_help(verb, "bench", stdout);

@@ -603,9 +603,10 @@ static void handle_closed(uv_handle_t *h)
 static void curl_free_client(struct http_client *base)
 {
     struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
-    struct curl_op *op;
-    while ((op = TAILQ_FIRST(&c->ops)))
+    for (struct curl_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
+        next = TAILQ_NEXT(op, all);
         curl_cancel(&op->base);
+    }
     c->closed = true;
     curl_spares_finish(&c->spares, curl);
     // Now, not when the handles are closed: its sockets are watched by handles of their own.

@@ -199,8 +199,11 @@ static uint16_t port_of(int fd)
     getsockname(fd, (struct sockaddr *)&sa, &len);
     if (sa.ss_family == AF_UNIX)
         return 0;
-    return ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&sa)->sin6_port
-                                          : ((struct sockaddr_in *)(void *)&sa)->sin_port);
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    memcpy(&v4, &sa, sizeof(v4));
+    memcpy(&v6, &sa, sizeof(v6));
+    return ntohs(sa.ss_family == AF_INET6 ? v6.sin6_port : v4.sin_port);
 }
 
 // --- start and stop ---

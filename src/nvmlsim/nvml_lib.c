@@ -290,7 +290,7 @@ NVML_API const char *nvmlErrorString(nvmlReturn_t code)
 #define CODE_TEXT(number, name, text)                                                              \
     case number:                                                                                   \
         return text;
-        NVML_CODES(CODE_TEXT)
+        NVML_CODES(CODE_TEXT) // NOLINT(bugprone-branch-clone): some have the same text
 #undef CODE_TEXT
     default:
         return "Unknown Error";

@@ -405,9 +405,10 @@ void provider_free(struct provider *p)
 {
     if (!p)
         return;
-    struct provider_call *c;
-    while ((c = TAILQ_FIRST(&p->calls)))
+    for (struct provider_call *c = TAILQ_FIRST(&p->calls), *next; c; c = next) {
+        next = TAILQ_NEXT(c, all);
         call_free(c);
+    }
     objects_free(p->objects);
     gs_hmap_free(p->untimed);
     free(p);

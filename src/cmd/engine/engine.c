@@ -77,9 +77,10 @@ static struct gs_error *listen_on(struct run *r, const struct engine_flags *f, c
     if (err)
         return gs_error_wrap(err, "--web.listen-address");
     port = http_server_port(r->servers[r->n_servers++]);
-    bool six = strchr(host, ':') != NULL;
+    bool six = host && strchr(host, ':');
     gs_info("engine", "listening on %s://%s%s%s:%u%s", web_config_tls(r->web) ? "https" : "http",
-            six ? "[" : "", *host ? host : "0.0.0.0", six ? "]" : "", port, r->route_prefix);
+            six ? "[" : "", host && *host ? host : "0.0.0.0", six ? "]" : "", port,
+            r->route_prefix);
     return NULL;
 }
 

@@ -229,7 +229,7 @@ static bool take_code(struct gs_slice *s, uint32_t *ret)
 // meant as it is.
 static bool unescape_name(struct gs_slice s, struct gs_buf *out)
 {
-    if (!gs_slice_starts(s, "U__"))
+    if (!s.data || !gs_slice_starts(s, "U__"))
         return false;
     s = gs_slice_make(s.data + 3, s.len - 3);
     while (s.len) {

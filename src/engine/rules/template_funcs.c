@@ -434,7 +434,7 @@ static bool to_time(struct call *c, double v, int64_t *ret_ms)
 static bool fn_humanize_timestamp(struct call *c)
 {
     double v = 0;
-    int64_t ms;
+    int64_t ms = 0;
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!to_float(c, &v))
         return false;
@@ -450,7 +450,7 @@ static bool fn_humanize_timestamp(struct call *c)
 static bool fn_to_time(struct call *c)
 {
     double v = 0;
-    int64_t ms;
+    int64_t ms = 0;
     if (!to_float(c, &v))
         return false;
     if (!isfinite(v))

@@ -46,7 +46,8 @@ bool state_seconds(const char *rfc3339, double *ret)
     gs_error_free(err);
     if (err)
         return false;
-    *ret = (double)(ms / 1000);
+    int64_t whole_s = ms / 1000;
+    *ret = (double)whole_s;
     return true;
 }
 
@@ -69,7 +70,7 @@ static char *prometheus_name(const char *key)
         if (upper)
             gs_buf_add_char(&out, (char)(*c - 'A' + 'a'));
         else
-            gs_buf_add_char(&out, is_lower_or_digit(*c) ? *c : '_');
+            gs_buf_add_char(&out, (char)(is_lower_or_digit(*c) ? *c : '_'));
     }
     return gs_buf_take(&out);
 }

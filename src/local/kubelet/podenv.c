@@ -221,7 +221,8 @@ static char *resource_value(const struct local_env_context *ctx, const json_t *r
     if (divisor <= 0)
         divisor = 1000;
     int64_t milli = parse_milli(value);
-    return gs_format("%lld", (long long)(milli / divisor + (milli % divisor != 0)));
+    long long units = milli / divisor + (milli % divisor != 0);
+    return gs_format("%lld", units);
 }
 
 // *ret NULL: an optional reference that is missing.

@@ -171,8 +171,8 @@ static json_t *make_replicaset(const struct rollout *r, const char *name, const 
                         gs_json_strf("%lld", (long long)next_revision(r)));
     json_object_set_new(annotations, ROLLOUT_ANN_DESIRED,
                         gs_json_strf("%lld", (long long)r->replicas));
-    json_object_set_new(annotations, ROLLOUT_ANN_MAX,
-                        gs_json_strf("%lld", (long long)(r->replicas + r->max_surge)));
+    long long most = r->replicas + r->max_surge;
+    json_object_set_new(annotations, ROLLOUT_ANN_MAX, gs_json_strf("%lld", most));
 
     json_t *rs = json_object();
     gs_json_set_str(rs, "apiVersion", "apps/v1");

@@ -63,7 +63,8 @@ static int64_t max64(int64_t a, int64_t b)
 bool rollout_scale(struct rollout *r, struct rollout_rs *rs, int64_t replicas)
 {
     GS_AUTO_FREE char *desired = gs_format("%lld", (long long)r->replicas);
-    GS_AUTO_FREE char *most = gs_format("%lld", (long long)(r->replicas + r->max_surge));
+    long long n_most = r->replicas + r->max_surge;
+    GS_AUTO_FREE char *most = gs_format("%lld", n_most);
     if (rs->spec == replicas && gs_streq(kube_annotation(rs->obj, ROLLOUT_ANN_DESIRED), desired) &&
         gs_streq(kube_annotation(rs->obj, ROLLOUT_ANN_MAX), most))
         return false;

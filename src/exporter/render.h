@@ -37,6 +37,8 @@ struct render_names {
 };
 // Whether a --devices text can be understood.
 bool render_devices_valid(const char *devices);
+// Whether it means one of these GPUs or their MIG devices.
+bool render_devices_any(const char *devices, const struct gpu_snapshot *g);
 
 struct render_input {
     const struct sample *sample;

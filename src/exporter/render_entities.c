@@ -132,19 +132,41 @@ static void add_entity(const struct renderer *r, size_t device_at, size_t instan
 }
 
 // As dcgm-exporter: by default the MIG devices of a GPU, or the GPU when it has none.
+static bool means_gpu(const char *devices, const struct gpu_device *d)
+{
+    bool gpu = devices[0] == 'f' ? !d->n_instances : devices[0] == 'g';
+    return gpu && d->uuid[0] && listed(devices, d->index);
+}
+
+static bool means_instance(const char *devices, const struct gpu_instance *i)
+{
+    if (devices[0] == 'g')
+        return gs_streq(devices, "g+i");
+    return devices[0] != 'i' || listed(devices, i->gpu_instance_id);
+}
+
+bool render_devices_any(const char *devices, const struct gpu_snapshot *g)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->n_devices && !any; i++) {
+        const struct gpu_device *d = &g->devices[i];
+        any = means_gpu(devices, d);
+        for (size_t k = 0; k < d->n_instances && !any; k++)
+            any = means_instance(devices, &d->instances[k]);
+    }
+    return any;
+}
+
 void render_list_entities(const struct renderer *r, struct entities *list)
 {
     const struct gpu_snapshot *g = r->in.sample->gpus;
     const char *devices = r->names->devices ? r->names->devices : "f";
-    bool both = gs_streq(devices, "g+i");
     for (size_t i = 0; i < g->n_devices; i++) {
         const struct gpu_device *d = &g->devices[i];
-        bool gpu = devices[0] == 'f' ? !d->n_instances : devices[0] == 'g';
-        bool instances = devices[0] != 'g' || both;
-        for (size_t k = 0; instances && k < d->n_instances; k++)
-            if (devices[0] != 'i' || listed(devices, d->instances[k].gpu_instance_id))
+        for (size_t k = 0; k < d->n_instances; k++)
+            if (means_instance(devices, &d->instances[k]))
                 add_entity(r, i, k, list);
-        if (gpu && d->uuid[0] && listed(devices, d->index))
+        if (means_gpu(devices, d))
             add_entity(r, i, NO_INSTANCE_AT, list);
     }
 }

@@ -217,6 +217,43 @@ static void every_flag_of_the_peer(void **state)
     assert_non_null(read_log(f, "collectors")); // what was meant
 }
 
+// An empty page without a word.
+static void devices_that_are_not_there_are_told(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const selections[] = {"g:5,7-9", "i"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(selections); i++) {
+        const char *args[] = {"--simulate", "2xTesla-T4",  "-a", "127.0.0.1:0",
+                              "-d",         selections[i], NULL};
+        GS_AUTO_FREE char *text =
+            gs_format("--devices %s: none of the GPUs here is meant", selections[i]);
+        spawn(f, args);
+        assert_non_null(read_log(f, text));
+        kill(f->exporter, SIGTERM);
+        assert_int_equal(wait_exporter(f), 0);
+    }
+}
+
+// The peer's default, as manifests spell it out.
+static void configmap_none_is_no_configmap(void **state)
+{
+    struct fixture *f = *state;
+    const char *none[] = {"--simulate", "2xTesla-T4", "-a", "127.0.0.1:0", "-m", "none", NULL};
+    spawn(f, none);
+    assert_non_null(read_log(f, "first sample"));
+    assert_null(strstr(f->log.data, "--devices"));
+    kill(f->exporter, SIGTERM);
+    assert_int_equal(wait_exporter(f), 0);
+    static const char *const wrong[] = {":", "a:", ":b", "a:b:c", "a"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        const char *args[] = {"--simulate", "2xTesla-T4", "-a", "127.0.0.1:0",
+                              "-m",         wrong[i],     NULL};
+        spawn(f, args);
+        assert_int_equal(wait_exporter(f), 2);
+        assert_non_null(read_log(f, "want NAMESPACE:NAME"));
+    }
+}
+
 static void lost_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
@@ -350,6 +387,8 @@ int main(int argc, char **argv)
         TEST(one_hanging_gpu_leaves_the_others),
         TEST(manifests_start_unchanged),
         TEST(every_flag_of_the_peer),
+        TEST(devices_that_are_not_there_are_told),
+        TEST(configmap_none_is_no_configmap),
         TEST(lost_gpu_leaves_the_others),
         TEST(xid_and_failing_call),
         TEST(kubelet_goes_and_comes_back),

@@ -425,6 +425,17 @@ struct gs_error *exporter_parse_address(const char *text, char **ret_host, uint1
     return NULL;
 }
 
+const char *exporter_configmap(const struct exporter_opts *o)
+{
+    return gs_streq(o->configmap, "none") ? NULL : o->configmap;
+}
+
+static bool is_namespaced(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    return colon && colon > text && colon[1] && !strchr(colon + 1, ':');
+}
+
 struct gs_error *exporter_check_opts(const struct exporter_opts *o)
 {
     if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
@@ -438,7 +449,7 @@ struct gs_error *exporter_check_opts(const struct exporter_opts *o)
                             "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
                             "g:0,2-4",
                             o->devices);
-    if (o->configmap && !strchr(o->configmap, ':'))
+    if (exporter_configmap(o) && !is_namespaced(o->configmap))
         return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
                             o->configmap);
     if (o->podresources_interval_ns < GS_NS_PER_SEC / 10)

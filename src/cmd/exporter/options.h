@@ -35,6 +35,8 @@ struct exporter_opts {
 extern const struct gs_opt exporter_opts[]; // ends with a row without name
 
 struct gs_error *exporter_check_opts(const struct exporter_opts *o);
+// NULL: none; dcgm-exporter has a word for that.
+const char *exporter_configmap(const struct exporter_opts *o);
 // HOST:PORT, :PORT, [IPV6]:PORT.
 struct gs_error *exporter_parse_address(const char *text, char **ret_host, uint16_t *ret_port);
 // Flags of dcgm-exporter that have no effect here are named once.

@@ -100,7 +100,7 @@ static void watch_files(struct run *r)
     const struct exporter_opts *o = r->opts;
     r->changes = (struct changes){0};
     changes_add(&r->changes, o->config_file);
-    if (!o->configmap)
+    if (!exporter_configmap(o))
         changes_add(&r->changes,
                     exporter_counters_path(o->collectors ? o->collectors : r->file.counters_file));
     changes_add(&r->changes, o->web_config);
@@ -112,7 +112,7 @@ static void renew(struct run *r)
 {
     if (!r->exporter || !r->n_servers)
         return;
-    if (r->opts->configmap)
+    if (exporter_configmap(r->opts))
         gs_info("exporter", "the ConfigMap is read at the start only");
     else
         renew_counters(r);
@@ -170,6 +170,9 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
+    if (first->n_devices && !render_devices_any(r->opts->devices, first))
+        gs_warn("exporter", "--devices %s: none of the GPUs here is meant, so there are no metrics",
+                r->opts->devices);
     if (first->simulated)
         gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real one");
 }
@@ -266,8 +269,8 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     if (!err)
         err = set_interval(r, cfg);
     if (!err)
-        err = o->configmap ? load_configmap(r, o->configmap)
-                           : read_counters(o, &r->file, r->counters);
+        err = exporter_configmap(o) ? load_configmap(r, o->configmap)
+                                    : read_counters(o, &r->file, r->counters);
     if (!err)
         err = web_config_load(o->web_config, &r->web);
     if (err)

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 
+#include <sys/stat.h>
+
 enum { MAX_JOB_FILE = 64 * 1024, MAX_VARIANTS = 256 };
 
 // --- several owners ---
@@ -37,6 +39,9 @@ static void make_jobs(const struct render_names *names, struct entity *e)
     GS_AUTO_FREE char *path = e->instance ? gs_format("%s/%u.%u", names->hpc_dir, e->device->index,
                                                       e->instance->gpu_instance_id)
                                           : gs_format("%s/%u", names->hpc_dir, e->device->index);
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) // a FIFO would be waited for
+        return;
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_JOB_FILE, &text);
     if (err)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render_fixture.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "exporter/shares.h"
 
 static void page_as_dcgm_exporter_writes_it(void **state)
@@ -281,6 +285,29 @@ static void events_since_the_start(void **state)
     assert_has(f->text.data, ",xid=\"31\"} 2\n");
 }
 
+// The page waited until somebody opened the other end.
+static void a_fifo_among_the_job_files_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    char dir[] = "/tmp/gpuscale-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *fifo = gs_format("%s/0", dir), *jobs = gs_format("%s/1", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    FILE *file = fopen(jobs, "w");
+    fputs("job-7\n", file);
+    fclose(file);
+    for (int i = 0; i < 2; i++)
+        f->sample->gpus->devices[i].fields[GPU_F_GPU_TEMP] = integer(40 + i);
+    const struct render_names with = {.hpc_dir = dir};
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    assert_has(f->text.data, ",hpc_job=\"job-7\"} 41\n");
+    assert_has(f->text.data, "\"} 40\n");
+    unlink(fifo);
+    unlink(jobs);
+    rmdir(dir);
+}
+
 static void host_name_labels(void **state)
 {
     struct fixture *f = *state;
@@ -431,6 +458,7 @@ int main(void)
         TEST(mig_devices_stand_for_their_gpu),
         TEST(xid_in_words),
         TEST(events_since_the_start),
+        TEST(a_fifo_among_the_job_files_is_passed_over),
         TEST(host_name_labels),
         TEST(self_metrics),
         TEST(what_is_kept_follows_changes),

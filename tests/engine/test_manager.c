@@ -214,6 +214,64 @@ static void pools_are_shown_by_name_and_counted_all(void **state)
     (void)state;
 }
 
+// An interval of 0 ended the program once: such labels may come from annotations of pods.
+static void targets_with_impossible_labels_are_none(void **state)
+{
+    static const char *const rules[] = {
+        "{target_label: __scrape_interval__, replacement: 0s}",
+        "{target_label: __scrape_interval__, replacement: x}",
+        "{target_label: __scrape_interval__, replacement: '-5s'}",
+        "{target_label: __scrape_timeout__, replacement: 0s}",
+        "{target_label: __scrape_timeout__, replacement: 1h}",
+        "{target_label: __scrape_timeout__, replacement: ''}",
+        "{target_label: __address__, replacement: ''}",
+        "{target_label: __address__, replacement: a/b}",
+    };
+    struct fixture f;
+    setup(&f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(rules); i++) {
+        GS_AUTO_FREE char *text = gs_format("scrape_configs:\n- job_name: j\n"
+                                            "  static_configs: [{targets: ['a:1']}]\n"
+                                            "  relabel_configs: [%s]\n",
+                                            rules[i]);
+        apply(&f, text);
+        GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+        assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 0);
+        assert_int_equal(gs_json_int(targets, 1, "droppedTargetCounts", "j", NULL), 0);
+    }
+    apply(&f, "scrape_configs:\n"
+              "- job_name: j\n"
+              "  static_configs: [{targets: ['a:1']}]\n"
+              "  relabel_configs:\n"
+              "  - {target_label: __scrape_interval__, replacement: 1d}\n"
+              "  - {target_label: __scheme__, replacement: gopher}\n");
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL), "gopher://a:1/metrics");
+    assert_string_equal(gs_json_str(t, "scrapeInterval", NULL), "1d");
+    finish(&f);
+    (void)state;
+}
+
+// What a label says of the path is a path, whatever is in it.
+static void paths_of_labels_are_escaped(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, "scrape_configs:\n"
+              "- job_name: j\n"
+              "  params: {b: ['x y/z'], a: ['1']}\n"
+              "  static_configs: [{targets: ['a:1']}]\n"
+              "  relabel_configs:\n"
+              "  - {target_label: __metrics_path__, replacement: \"m?c=d #%\\r\\nX: y\"}\n");
+    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL),
+                        "http://a:1/m%3Fc=d%20%23%25%0D%0AX:%20y?a=1&b=x+y%2Fz");
+    finish(&f);
+    (void)state;
+}
+
 static void targets_of_files_come_and_go(void **state)
 {
     struct fixture f;
@@ -246,6 +304,38 @@ static char *files_job(const char *dir, const char *file)
                      "- job_name: files\n"
                      "  file_sd_configs: [{files: ['%s/%s']}]\n",
                      dir, file);
+}
+
+// As in Prometheus: YAML's numbers are texts, JSON's are none, and refuse the file.
+static void numbers_as_labels_in_files(void **state)
+{
+    char dir[] = "/tmp/gpuscale-manager-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    struct fixture f;
+    setup(&f);
+    GS_AUTO_FREE char *yaml = gs_format("%s/a.yml", dir), *json = gs_format("%s/b.json", dir);
+    assert_ok(gs_file_write_atomic(
+        yaml, 0644, GS_SLICE("- targets: ['a:1']\n  labels: {n: 1.0, b: true, hex: 0x10}\n")));
+    assert_ok(gs_file_write_atomic(json, 0644,
+                                   GS_SLICE("[{\"targets\": [\"b:1\"], \"labels\": {\"n\": 5}}]")));
+    GS_AUTO_FREE char *text = gs_format(
+        "scrape_configs: [{job_name: j, file_sd_configs: [{files: ['%s', '%s']}]}]", yaml, json);
+    apply(&f, text);
+    json_t *targets = NULL;
+    loop_until(&f.loop,
+               (json_decref(targets), targets = scrape_targets_json(f.manager, "active", NULL),
+                json_array_size(json_object_get(targets, "activeTargets")) > 0));
+    assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 1);
+    const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+    assert_string_equal(gs_json_str(t, "labels", "n", NULL), "1.0");
+    assert_string_equal(gs_json_str(t, "labels", "b", NULL), "true");
+    assert_string_equal(gs_json_str(t, "labels", "hex", NULL), "0x10");
+    json_decref(targets);
+    finish(&f);
+    assert_int_equal(remove(yaml), 0);
+    assert_int_equal(remove(json), 0);
+    assert_int_equal(remove(dir), 0);
+    (void)state;
 }
 
 static void write_targets(struct fixture *f, const char *dir, const char *file, const char *label)
@@ -330,6 +420,9 @@ int main(void)
         cmocka_unit_test(a_reload_keeps_and_ends_targets),
         cmocka_unit_test(relabelling_drops_targets),
         cmocka_unit_test(pools_are_shown_by_name_and_counted_all),
+        cmocka_unit_test(targets_with_impossible_labels_are_none),
+        cmocka_unit_test(paths_of_labels_are_escaped),
+        cmocka_unit_test(numbers_as_labels_in_files),
         cmocka_unit_test(targets_of_files_come_and_go),
         cmocka_unit_test(a_reload_to_another_list_of_targets_ends_the_first),
         cmocka_unit_test(too_many_targets_are_all_down),

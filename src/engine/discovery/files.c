@@ -3,6 +3,7 @@
 // size, time or inode is read again; a file that cannot be read keeps its last targets.
 #include "engine/discovery/discovery.h"
 
+#include "base/file.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,6 +14,8 @@
 #include <sys/stat.h>
 
 enum { LOOK_EVERY_MS = 1000, FIRST_LOOK_MS = 1 };
+
+#define MAX_FILE ((size_t)16 << 20)
 
 struct sd_file {
     struct stat seen;
@@ -68,12 +71,45 @@ static struct sd_group group_of(struct gs_arena *arena, const char *path, size_t
         sd_format(arena, "%s:%zu", path, i), labels.items, labels.len, targets, counts, n};
 }
 
+// As Prometheus' decoders: YAML gives every scalar as its text, JSON only what is a text.
+static struct gs_error *load(const char *path, struct gs_yaml_docs *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_yaml_marks *marks = NULL;
+    if (gs_ends(path, ".json"))
+        return gs_yaml_load_file(path, ret);
+    struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (!err)
+        err = gs_yaml_parse_texts(gs_buf_slice(&text), path, ret, &marks);
+    if (!err)
+        gs_yaml_marks_free(marks);
+    return err;
+}
+
+static struct gs_error *check_texts(const char *path, const json_t *groups)
+{
+    size_t i, k;
+    json_t *group, *value;
+    const char *key;
+    bool wrong = false;
+    json_array_foreach (groups, i, group) {
+        json_object_foreach (json_object_get(group, "labels"), key, value)
+            wrong = wrong || !json_is_string(value);
+        json_array_foreach (json_object_get(group, "targets"), k, value)
+            wrong = wrong || !json_is_string(value);
+    }
+    return wrong ? gs_error_new(GS_EINVAL, "%s: targets and values of labels must be texts", path)
+                 : NULL;
+}
+
 static void read_file(struct groups *l, const char *path, struct sd_file *f)
 {
     struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    struct gs_error *err = load(path, &docs);
     if (!err && docs.len && !json_is_array(docs.items[0].value))
         err = gs_error_new(GS_EINVAL, "%s: expected a list of {targets, labels}", path);
+    if (!err && docs.len)
+        err = check_texts(path, docs.items[0].value);
     if (err) {
         gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
         gs_error_free(err);

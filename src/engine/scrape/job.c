@@ -91,6 +91,16 @@ static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
     gs_hmap_put(wanted, key_of(&spec->key), t);
 }
 
+// As in Prometheus they are no targets; the log has the first of them, once.
+static void count_invalid(struct scrape_job *j, const struct target_spec *spec)
+{
+    if (j->n_invalid++ || gs_streq(j->invalid, spec->invalid))
+        return;
+    free(j->invalid);
+    j->invalid = gs_strdup(spec->invalid);
+    gs_warn("scrape", "job %s: a discovered target is left out: %s", j->cfg->job_name, j->invalid);
+}
+
 static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const struct job_group *g)
 {
     struct gs_arena arena = {0};
@@ -99,7 +109,9 @@ static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const st
         gs_arena_clear(&arena);
         target_resolve(j->cfg, g->labels, g->n_labels, g->targets[i], g->n_target_labels[i], &arena,
                        &spec);
-        if (spec.dropped)
+        if (spec.invalid)
+            count_invalid(j, &spec);
+        else if (spec.dropped)
             keep_dropped(j, &spec);
         else
             want_target(j, wanted, &spec);
@@ -144,7 +156,7 @@ static void apply_target_limit(struct scrape_job *j)
 static void update(struct scrape_job *j)
 {
     struct gs_hmap *wanted = gs_hmap_new(NULL);
-    j->n_dropped = j->n_dropped_kept = 0;
+    j->n_dropped = j->n_dropped_kept = j->n_invalid = 0;
     gs_arena_clear(&j->dropped_arena);
     if (!j->error) {
         resolve_groups(j, wanted, j->providers, j->n_providers);
@@ -395,6 +407,7 @@ void scrape_job_free(struct scrape_job *j, bool end)
             http_client_free(j->clients[i]);
     gs_arena_finish(&j->dropped_arena);
     free(j->dropped);
+    free(j->invalid);
     free(j->error);
     free(j);
 }

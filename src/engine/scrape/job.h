@@ -25,6 +25,8 @@ struct scrape_job {
     struct gs_arena dropped_arena;
     struct target_spec *dropped; // up to JOB_MAX_DROPPED
     size_t n_dropped, n_dropped_kept, dropped_cap;
+    size_t n_invalid;
+    char *invalid; // what was told last of such a target
 };
 
 // hub NULL: no kubernetes_sd.

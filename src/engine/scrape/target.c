@@ -174,6 +174,8 @@ static void copy_spec(struct scrape_target *t, const struct target_spec *s)
     t->spec.discovered = engine_labels_copy(&t->arena, s->discovered, s->n_discovered);
     t->spec.labels = engine_labels_copy(&t->arena, s->labels, s->n_labels);
     t->spec.url = gs_arena_strndup(&t->arena, s->url, strlen(s->url));
+    if (s->error)
+        t->spec.error = gs_arena_strndup(&t->arena, s->error, strlen(s->error));
     (void)snprintf(t->timeout, sizeof(t->timeout), "%g", (double)s->timeout_ms / 1000);
 }
 

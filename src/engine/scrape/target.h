@@ -14,7 +14,8 @@ struct target_spec {
     size_t n_discovered;
     struct metrics_label *labels; // of its series: without __…
     size_t n_labels;
-    const char *url, *error; // error: why it cannot be scraped; then url is NULL
+    const char *invalid;     // why there is no such target; then there is none of what follows
+    const char *url, *error; // error: why it cannot be scraped
     int64_t interval_ms, timeout_ms;
     bool dropped;
     uint64_t key; // equal for equal targets: labels, url, interval, timeout

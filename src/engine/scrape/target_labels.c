@@ -22,8 +22,8 @@ static void set_defaults(struct engine_label_builder *b, const struct engine_scr
     set_text(b, "job", cfg->job_name);
     set_text(b, "__metrics_path__", cfg->metrics_path);
     set_text(b, "__scheme__", cfg->scheme);
-    set_text(b, "__scrape_interval__", gs_format_duration(cfg->interval_ms * GS_NS_PER_MS, text));
-    set_text(b, "__scrape_timeout__", gs_format_duration(cfg->timeout_ms * GS_NS_PER_MS, text));
+    set_text(b, "__scrape_interval__", gs_format_units(cfg->interval_ms * GS_NS_PER_MS, text));
+    set_text(b, "__scrape_timeout__", gs_format_units(cfg->timeout_ms * GS_NS_PER_MS, text));
     for (size_t i = cfg->n_params; i-- > 0;) { // the first value of each name
         GS_AUTO_FREE char *name =
             gs_format("__param_" GS_SLICE_FMT, GS_SLICE_ARG(cfg->params[i].name));
@@ -81,7 +81,7 @@ static void add_query(struct gs_buf *out, struct gs_slice name, struct gs_slice 
 static void add_params(struct gs_buf *out, const struct engine_scrape_config *cfg,
                        const struct engine_label_builder *b)
 {
-    bool first = !memchr(out->data, '?', out->len);
+    bool first = true;
     const size_t prefix = strlen("__param_");
     for (size_t i = 0; i < b->len; i++) {
         if (!gs_slice_starts(b->items[i].name, "__param_"))
@@ -100,45 +100,90 @@ static void add_params(struct gs_buf *out, const struct engine_scrape_config *cf
     }
 }
 
+// As Go writes the path of a URL: what a label says is a path and no more, also "?", blanks and
+// ends of lines, which would make another request of it.
+static void add_path(struct gs_buf *out, struct gs_slice path)
+{
+    static const char as_is[] = "-_.~$&+,/:;=@";
+    if (!path.len || path.data[0] != '/')
+        gs_buf_add_char(out, '/');
+    for (size_t i = 0; i < path.len; i++) {
+        unsigned char c = (unsigned char)path.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (letter || (c && strchr(as_is, c)))
+            gs_buf_add_char(out, (char)c);
+        else
+            gs_buf_addf(out, "%%%02X", c);
+    }
+}
+
 static const char *make_url(const struct engine_scrape_config *cfg,
                             const struct engine_label_builder *b, struct gs_arena *arena)
 {
     GS_AUTO_BUF struct gs_buf url = {0};
-    struct gs_slice path = get(b, "__metrics_path__");
     gs_buf_add_slice(&url, get(b, "__scheme__"));
     gs_buf_add_str(&url, "://");
     gs_buf_add_slice(&url, get(b, "__address__"));
-    if (!path.len || path.data[0] != '/')
-        gs_buf_add_char(&url, '/');
-    gs_buf_add_slice(&url, path);
+    add_path(&url, get(b, "__metrics_path__"));
     add_params(&url, cfg, b);
     return gs_arena_strndup(arena, url.data, url.len);
 }
 
-static const char *read_ms(const struct engine_label_builder *b, const char *name, int64_t *ret_ms)
+// what: "interval". An error, NULL when it is right.
+static char *read_ms(const struct engine_label_builder *b, const char *name, const char *what,
+                     int64_t *ret_ms)
 {
-    int64_t ns = 0;
-    struct gs_error *err = gs_parse_duration(get(b, name), &ns);
-    gs_error_free(err);
-    *ret_ms = ns / GS_NS_PER_MS;
-    return err || ns <= 0 ? "scrape interval or timeout is not a positive duration" : NULL;
+    GS_AUTO_FREE char *text = gs_slice_dup(get(b, name));
+    if (!*text)
+        return gs_format("error parsing scrape %s: empty duration string", what);
+    if (!engine_duration(text, ret_ms))
+        return gs_format("error parsing scrape %s: not a valid duration string: \"%s\"", what,
+                         text);
+    return *ret_ms ? NULL : gs_format("scrape %s cannot be 0", what);
 }
 
-static const char *check(const struct engine_label_builder *b, struct target_spec *s)
+// Why there is no such target, as Prometheus says it; NULL: there is.
+static char *check(const struct engine_label_builder *b, struct target_spec *s)
 {
-    struct gs_slice address = get(b, "__address__"), scheme = get(b, "__scheme__");
+    struct gs_slice address = get(b, "__address__");
     if (!address.len)
-        return "no address";
+        return gs_strdup("no address");
     if (memchr(address.data, '/', address.len))
-        return "the address is not a host and port";
-    if (!gs_slice_eq_str(scheme, "http") && !gs_slice_eq_str(scheme, "https"))
-        return "the scheme is neither http nor https";
-    const char *wrong = read_ms(b, "__scrape_interval__", &s->interval_ms);
+        return gs_format("\"" GS_SLICE_FMT "\" is not a valid hostname", GS_SLICE_ARG(address));
+    char *wrong = read_ms(b, "__scrape_interval__", "interval", &s->interval_ms);
     if (!wrong)
-        wrong = read_ms(b, "__scrape_timeout__", &s->timeout_ms);
+        wrong = read_ms(b, "__scrape_timeout__", "timeout", &s->timeout_ms);
     if (!wrong && s->timeout_ms > s->interval_ms)
-        wrong = "scrape timeout is greater than the scrape interval";
+        wrong = gs_format("scrape timeout cannot be greater than scrape interval (\"" GS_SLICE_FMT
+                          "\" > \"" GS_SLICE_FMT "\")",
+                          GS_SLICE_ARG(get(b, "__scrape_timeout__")),
+                          GS_SLICE_ARG(get(b, "__scrape_interval__")));
     return wrong;
+}
+
+// What would be no host and port in a URL.
+static bool is_odd_host(struct gs_slice address)
+{
+    for (size_t i = 0; i < address.len; i++) {
+        unsigned char c = (unsigned char)address.data[i];
+        if (c <= ' ' || c == 0x7f || strchr("<>\"\\^`{|}?#@%", c))
+            return true;
+    }
+    return false;
+}
+
+// Why a target fails at each scrape.
+static const char *check_url(const struct engine_label_builder *b, const char *url,
+                             struct gs_arena *arena)
+{
+    struct gs_slice scheme = get(b, "__scheme__");
+    if (is_odd_host(get(b, "__address__")))
+        return "invalid character in host name";
+    if (gs_slice_eq_str(scheme, "http") || gs_slice_eq_str(scheme, "https"))
+        return NULL;
+    GS_AUTO_FREE char *text = gs_format(
+        "Get \"%s\": unsupported protocol scheme \"" GS_SLICE_FMT "\"", url, GS_SLICE_ARG(scheme));
+    return gs_arena_strndup(arena, text, strlen(text));
 }
 
 static uint64_t key_of(const struct target_spec *s)
@@ -164,11 +209,14 @@ void target_resolve(const struct engine_scrape_config *cfg, const struct metrics
     set_all(&b, target, n_target);
     s.discovered = copy_labels(arena, &b, false, &s.n_discovered);
     s.dropped = !engine_relabel(&cfg->relabel, &b);
-    if (!s.dropped) {
-        s.error = check(&b, &s);
+    GS_AUTO_FREE char *invalid = s.dropped ? NULL : check(&b, &s);
+    if (invalid) {
+        s.invalid = gs_arena_strndup(arena, invalid, strlen(invalid));
+    } else if (!s.dropped) {
         if (!get(&b, "instance").len)
             engine_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
         s.url = make_url(cfg, &b, arena);
+        s.error = check_url(&b, s.url, arena);
         s.labels = copy_labels(arena, &b, true, &s.n_labels);
         s.key = key_of(&s);
     }

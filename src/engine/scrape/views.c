@@ -41,8 +41,8 @@ static json_t *active_json(const struct scrape_job *j, const struct scrape_targe
                     state.scraped ? gs_format_rfc3339_micro(state.last_ms * 1000, text) : NEVER);
     json_object_set_new(obj, "lastScrapeDuration", json_real(state.duration_s));
     gs_json_set_str(obj, "health", !state.scraped ? "unknown" : state.up ? "up" : "down");
-    gs_json_set_str(obj, "scrapeInterval", gs_format_duration(s->interval_ms * GS_NS_PER_MS, text));
-    gs_json_set_str(obj, "scrapeTimeout", gs_format_duration(s->timeout_ms * GS_NS_PER_MS, text));
+    gs_json_set_str(obj, "scrapeInterval", gs_format_units(s->interval_ms * GS_NS_PER_MS, text));
+    gs_json_set_str(obj, "scrapeTimeout", gs_format_units(s->timeout_ms * GS_NS_PER_MS, text));
     return obj;
 }
 

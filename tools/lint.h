@@ -1,5 +1,5 @@
-// What cppcheck reads before each file: macros of system headers, which it does not read, where they stand for a
-// statement or a declaration.
+// What cppcheck reads before each file: macros of system headers, which it does not read, where
+// they stand for a statement or a declaration.
 #define json_array_foreach(array, i, value)                                                        \
     for (i = 0; i < json_array_size(array) && (value = json_array_get(array, i)); i++)
 #define json_object_foreach(object, key, value)                                                    \
@@ -13,5 +13,7 @@
     struct name {                                                                                  \
         struct type *lh_first;                                                                     \
     }
-#define TAILQ_FOREACH(var, head, field) for (var = TAILQ_FIRST(head); var; var = TAILQ_NEXT(var, field))
-#define LIST_FOREACH(var, head, field)  for (var = LIST_FIRST(head); var; var = LIST_NEXT(var, field))
+#define TAILQ_FOREACH(var, head, field)                                                            \
+    for (var = TAILQ_FIRST(head); var; var = TAILQ_NEXT(var, field))
+#define LIST_FOREACH(var, head, field)                                                             \
+    for (var = LIST_FIRST(head); var; var = LIST_NEXT(var, field))

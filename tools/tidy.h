@@ -1,5 +1,5 @@
-// What clang-tidy reads before each file: an error that is made is never NULL, so that outputs are set where there is
-// none. Its analyzer, of version 14, heeds no returns_nonnull.
+// What clang-tidy reads before each file: an error that is made is never NULL, so that outputs are
+// set where there is none. Its analyzer, of version 14, heeds no returns_nonnull.
 #include "base/error.h"
 
 static inline struct gs_error *gs_error_made(struct gs_error *err)

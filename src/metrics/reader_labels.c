@@ -162,8 +162,8 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
             r->at++;
             return NULL;
         }
-        struct metrics_label l;
-        bool metric;
+        struct metrics_label l = {0};
+        bool metric = false;
         struct gs_error *err = take_pair(r, &l, &metric);
         if (err)
             return err;

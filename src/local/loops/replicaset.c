@@ -327,7 +327,7 @@ static void manage(struct local_replicasets *r, struct local_work *w, const json
     }
     for (int64_t i = 0; i < missing; i++)
         create_pod(r, w, rs);
-    if (missing >= 0)
+    if (missing >= 0 || !pods->len)
         return;
     qsort(pods->items, pods->len, sizeof(*pods->items), compare_for_deletion);
     for (int64_t i = 0; i < -missing; i++)

@@ -57,7 +57,7 @@ e2e: build ## Test against a real Kubernetes control plane (built once, from Go 
 	@tools/install-deps e2e
 	@tests/e2e/all.sh
 
-layers: ## Check that no room includes a room that it may not
+layers: ## Check that no room includes a room that it may not, and that no two files define the same function
 	@tools/check-layers
 
 lint: build ## cppcheck and clang-tidy

@@ -240,7 +240,7 @@ static int64_t end_of(const struct plan *p)
     return p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms;
 }
 
-static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
+static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s, double *ret_cpu_s)
 {
     GS_AUTO_FREE char *config = gs_format("%s/prometheus.yml", bench_dir());
     GS_AUTO_FREE char *storage = gs_format("--storage.path=%s", p->path);
@@ -258,6 +258,7 @@ static pid_t start_engine(const struct plan *p, uint16_t port, double *ret_s)
     pid_t engine = bench_start("engine.log", argv);
     free(bench_wait_for_text_long(engine, "is ready", READY_S));
     *ret_s = (double)(gs_mono_ns() - begun) / 1e9;
+    *ret_cpu_s = (double)bench_cpu_ns(engine) / 1e9;
     return engine;
 }
 
@@ -300,8 +301,8 @@ static void compare(const struct plan *p, const struct peer *peer, uint16_t ours
 static void restart_both(const struct plan *p, struct peer *peer, uint64_t samples)
 {
     uint16_t port = bench_free_port();
-    double seconds;
-    pid_t engine = start_engine(p, port, &seconds);
+    double seconds, cpu;
+    pid_t engine = start_engine(p, port, &seconds, &cpu);
     compare(p, peer, port);
     if (p->o->peer) {
         peer_kill(peer);
@@ -309,12 +310,13 @@ static void restart_both(const struct plan *p, struct peer *peer, uint64_t sampl
     }
     bench_sleep(REST_S * GS_NS_PER_SEC);
     char figure[160];
-    snprintf(figure, sizeof(figure), "%.1f s, %.0f MB resident %d s later", seconds, rss_mb(engine),
-             REST_S);
+    snprintf(figure, sizeof(figure), "%.1f s, %.1f s of CPU; %.0f MB resident %d s later", seconds,
+             cpu, rss_mb(engine), REST_S);
     print_row("restart after kill -9, until it is ready", figure, NULL, true);
     if (p->o->peer) {
-        snprintf(figure, sizeof(figure), "%.1f s, %.1f times", peer->start_s,
-                 peer->start_s / seconds);
+        snprintf(figure, sizeof(figure), "%.1f s, %.1f s of CPU; %.1f and %.1f times",
+                 peer->start_s, peer->start_cpu_s, peer->start_s / seconds,
+                 peer->start_cpu_s / cpu);
         print_row("Prometheus' restart after kill -9", figure, NULL, true);
         printf("  %-24s resident       anon     file     most bytes a sample\n", "restarted, MB");
         struct memory theirs = memory_of(peer->pid), ours = memory_of(engine);

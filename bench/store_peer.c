@@ -82,6 +82,7 @@ void peer_start(struct peer *p)
     p->pid = bench_start(log, argv);
     free(bench_wait_for_text_long(p->pid, "Server is ready to receive web requests", READY_S));
     p->start_s = (double)(gs_mono_ns() - begun) / 1e9;
+    p->start_cpu_s = (double)bench_cpu_ns(p->pid) / 1e9;
 }
 
 void peer_kill(struct peer *p)

@@ -24,7 +24,7 @@ struct peer {
     uint16_t port;
     pid_t pid;
     unsigned starts;
-    double start_s; // from its start to its being ready
+    double start_s, start_cpu_s; // from its start to its being ready
 };
 void peer_start(struct peer *p);
 void peer_kill(struct peer *p);

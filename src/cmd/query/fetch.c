@@ -144,8 +144,10 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
     uv_loop_t loop;
     struct gs_error *err =
         peer->http_config_file ? engine_http_file_load(peer->http_config_file, &file) : NULL;
-    if (err)
-        return err;
+    if (err) { // as for promtool, what is wrong in the file is not a wrong command line
+        GS_AUTO_ERROR struct gs_error *why = err;
+        return gs_error_new(GS_EIO, "%s", gs_error_message(why));
+    }
     uv_loop_init(&loop);
     err = exchange(peer, file ? engine_http_file_settings(file) : &plain, path, parameters, &loop,
                    &x);

@@ -35,17 +35,18 @@ requests_total{code="200",path="/a"} 20 $((base + 30))000
 # TYPE only_second gauge
 only_second 1 $((base + 30))000
 P
+# Groups are evaluated at places of their interval: with years it is not while the test runs.
 cat >"$dir/rules.yml" <<'R'
 groups:
 - name: first
-  interval: 1h
+  interval: 5y
   labels: {team: a}
   rules:
   - {record: 'a:sum', expr: 'sum(requests_total)', labels: {kind: x}}
   - {alert: Never, expr: 'requests_total < 0', for: 5m, keep_firing_for: 1m, labels: {severity: page}, annotations: {summary: 'none {{ $value }}'}}
 - name: second
   limit: 5
-  interval: 2h
+  interval: 10y
   query_offset: 1m
   rules:
   - {alert: 'Never too', expr: 'vector(1) > 2'}

@@ -146,6 +146,10 @@ void tsdb_samples_finish(struct tsdb_samples *s);
 void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
                struct tsdb_samples *ret);
 
+// For who reads n series one behind the other, before it reads refs[i]: what comes next is fetched
+// from memory meanwhile.
+void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n);
+
 // Distinct values of a label over series matching (n_m 0: all) in mint..maxt, or distinct label
 // names (name empty). fn in unspecified order.
 struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,

@@ -19,6 +19,11 @@ bool metrics_is_plain_name(struct gs_slice s)
     return s.len > 0;
 }
 
+bool metrics_is_plain_label(struct gs_slice name)
+{
+    return metrics_is_plain_name(name) && !memchr(name.data, ':', name.len);
+}
+
 // The code point at s, which is UTF-8; *ret_len its bytes.
 static unsigned code_point(struct gs_slice s, size_t *ret_len)
 {

@@ -34,6 +34,7 @@ const char *metrics_escaping_name(enum metrics_escaping scheme); // for the Cont
 bool metrics_escaping_of(struct gs_slice name, enum metrics_escaping *ret);
 void metrics_escape_name(enum metrics_escaping scheme, struct gs_slice name, struct gs_buf *out);
 bool metrics_is_plain_name(struct gs_slice name);
+bool metrics_is_plain_label(struct gs_slice name); // without colons
 
 // OpenMetrics has the family's name without _total; samples of a counter have it. name may have it
 // or not. unit NULL: none.

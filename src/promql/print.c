@@ -90,7 +90,7 @@ static void matchers(struct gs_buf *out, const struct promql_node *n)
             gs_slice_eq(m->value, n->u.selector.name))
             continue;
         struct gs_buf *l = &lines[len++];
-        if (metrics_is_plain_name(m->name) && !memchr(m->name.data, ':', m->name.len))
+        if (metrics_is_plain_label(m->name))
             gs_buf_add_slice(l, m->name);
         else
             promql_quote(l, m->name);

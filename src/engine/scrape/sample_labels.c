@@ -67,18 +67,14 @@ static int shown(struct gs_slice s)
     return (int)(s.len < 50 ? s.len : 50);
 }
 
-static bool is_plain_label(struct gs_slice name)
-{
-    return metrics_is_plain_name(name) && !memchr(name.data, ':', name.len);
-}
-
 // Where metric_name_validation_scheme is legacy. What there is otherwise is valid: the reader and
 // relabelling let nothing but UTF-8 through.
 static bool names_are_legacy(const struct engine_label_builder *b)
 {
     for (size_t i = 0; i < b->len; i++)
-        if (!is_plain_label(b->items[i].name) || (gs_slice_eq_str(b->items[i].name, "__name__") &&
-                                                  !metrics_is_plain_name(b->items[i].value)))
+        if (!metrics_is_plain_label(b->items[i].name) ||
+            (gs_slice_eq_str(b->items[i].name, "__name__") &&
+             !metrics_is_plain_name(b->items[i].value)))
             return false;
     return true;
 }
@@ -88,7 +84,7 @@ static struct gs_error *invalid_names(const struct engine_label_builder *b)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t i = 0; i < b->len; i++) {
-        const char *quote = is_plain_label(b->items[i].name) ? "" : "\"";
+        const char *quote = metrics_is_plain_label(b->items[i].name) ? "" : "\"";
         gs_buf_addf(&text, "%s%s", i ? ", " : "", quote);
         metrics_write_label_value(&text, b->items[i].name);
         gs_buf_addf(&text, "%s=\"", quote);

@@ -110,7 +110,7 @@ void config_read_tls(struct config_reader *r, const json_t *value, void *http)
 
 // --- http_headers ---
 
-void config_check_header(struct config_reader *r, const json_t *value, const char *name)
+bool config_header_is_reserved(const char *name)
 {
     static const char *const reserved[] = {
         "host",
@@ -132,7 +132,20 @@ void config_check_header(struct config_reader *r, const json_t *value, const cha
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(reserved); i++)
         if (strcasecmp(name, reserved[i]) == 0)
-            config_fail(r, value, "%s is a reserved header. It must not be changed", name);
+            return true;
+    return false;
+}
+
+void config_check_headers(struct config_reader *r, const json_t *value, const char *authorization)
+{
+    const char *key;
+    json_t *item;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
+        if (strcasecmp(key, "authorization") == 0)
+            config_fail(r, item, "%s", authorization);
+        if (config_header_is_reserved(key))
+            config_fail(r, item, "%s is a reserved header. It must not be changed", key);
+    }
 }
 
 struct header_values {
@@ -207,11 +220,8 @@ static void check_own_headers(struct config_reader *r, const json_t *value, void
     json_t *item;
     read_headers(r, value, out);
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
-        struct config_reader probe = {.name = r->name, .arena = r->arena};
-        config_check_header(&probe, NULL, key);
-        bool reserved = probe.err || strcasecmp(key, "authorization") == 0 ||
+        bool reserved = config_header_is_reserved(key) || strcasecmp(key, "authorization") == 0 ||
                         strcasecmp(key, "x-prometheus-scrape-timeout-seconds") == 0;
-        gs_error_free(probe.err);
         char *name = config_format(r, "%s", key);
         canonical(name);
         if (reserved)

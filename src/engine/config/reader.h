@@ -104,8 +104,12 @@ void config_check_otlp(struct config_reader *r, const json_t *value, void *out);
 void config_check_runtime(struct config_reader *r, const json_t *value, void *out);
 void config_check_oauth2(struct config_reader *r, const json_t *value, void *out);
 void config_check_metadata(struct config_reader *r, const json_t *value, void *out);
-// A name that is not to be set by hand. suffix: of the error.
-void config_check_header(struct config_reader *r, const json_t *value, const char *name);
+bool config_header_is_reserved(const char *name); // not to be set by hand
+// The names in a mapping of headers. authorization: the error when that is one of them.
+void config_check_headers(struct config_reader *r, const json_t *value, const char *authorization);
+#define CONFIG_AUTHORIZATION_ELSEWHERE                                                             \
+    "authorization header must be changed via the basic_auth, authorization, oauth2, sigv4, "      \
+    "azuread or google_iam parameter"
 void config_read_tls(struct config_reader *r, const json_t *value, void *http);
 // One line of `ignored`.
 void config_note(struct config_reader *r, const json_t *value, const char *fmt, ...)

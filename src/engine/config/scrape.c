@@ -167,15 +167,7 @@ static void read_headers(struct config_reader *r, const json_t *value, void *out
 {
     struct engine_remote_write_config *c = out;
     config_labels(r, value, &c->headers, &c->n_headers);
-    const char *key;
-    json_t *text;
-    json_object_foreach ((json_t *)value, key, text) {
-        if (strcasecmp(key, "authorization") == 0)
-            config_fail(r, text,
-                        "authorization header must be changed via the basic_auth, authorization, "
-                        "oauth2, sigv4, azuread or google_iam parameter");
-        config_check_header(r, text, key);
-    }
+    config_check_headers(r, value, CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
 // Version 2 of the protocol is not spoken: what is sent is the first, which its receivers take too

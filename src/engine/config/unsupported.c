@@ -20,14 +20,9 @@ static void check_headers(struct config_reader *r, const json_t *value, void *ou
     const char *key;
     json_t *text;
     (void)out;
-    json_object_foreach ((json_t *)(uintptr_t)value, key, text) {
+    json_object_foreach ((json_t *)(uintptr_t)value, key, text)
         config_text(r, text);
-        if (strcasecmp(key, "authorization") == 0)
-            config_fail(r, text,
-                        "authorization header must be changed via the basic_auth, "
-                        "authorization, oauth2, sigv4, azuread or google_iam parameter");
-        config_check_header(r, text, key);
-    }
+    config_check_headers(r, value, CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
 static void check_labels(struct config_reader *r, const json_t *value, void *out)
@@ -167,14 +162,9 @@ struct tracing {
 
 static void check_tracing_headers(struct config_reader *r, const json_t *value, void *out)
 {
-    const char *key;
-    json_t *text;
     (void)out;
-    json_object_foreach ((json_t *)(uintptr_t)value, key, text) {
-        if (strcasecmp(key, "authorization") == 0)
-            config_fail(r, text, "custom authorization header configuration is not yet supported");
-        config_check_header(r, text, key);
-    }
+    config_check_headers(r, value,
+                         "custom authorization header configuration is not yet supported");
 }
 
 void config_check_tracing(struct config_reader *r, const json_t *value, void *out)

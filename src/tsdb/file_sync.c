@@ -18,14 +18,30 @@ struct file_sync {
     atomic_bool done;
 };
 
+// Closes both. Both are tried; the folder's entry is worth nothing without the file and the other
+// way round.
+static bool sync_both(int fd, int dir_fd)
+{
+    bool file = fsync(fd) == 0, dir = fsync(dir_fd) == 0;
+    gs_closep(&fd);
+    gs_closep(&dir_fd);
+    return file && dir;
+}
+
+static int open_folder(const char *dir)
+{
+    return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool file_sync_now(int fd, const char *dir)
+{
+    return sync_both(fd, open_folder(dir));
+}
+
 static void *run(void *arg)
 {
     struct file_sync *s = arg;
-    // Both are tried; the folder's entry is worth nothing without the file and the other way round.
-    bool file = fsync(s->fd) == 0, dir = fsync(s->dir_fd) == 0;
-    s->ok = file && dir;
-    gs_closep(&s->fd);
-    gs_closep(&s->dir_fd);
+    s->ok = sync_both(s->fd, s->dir_fd);
     atomic_store(&s->done, true);
     return NULL;
 }
@@ -50,7 +66,7 @@ struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok)
 {
     struct file_sync *s = gs_alloc(sizeof(*s));
     s->fd = fd;
-    s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->dir_fd = open_folder(dir);
     atomic_init(&s->done, false);
     if (start_thread(s))
         return s;

@@ -8,6 +8,9 @@
 
 struct file_sync;
 
+// Takes fd, a file in dir, and does it at once. False: the file may not be on the disk.
+bool file_sync_now(int fd, const char *dir);
+
 // Takes fd, a file in dir. NULL: what it could not do in the background it has done (*ret_ok).
 struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok);
 bool file_sync_done(const struct file_sync *s); // file_sync_end() will not wait

@@ -220,7 +220,7 @@ void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_h
 
 // --- reading ---
 
-size_t stream_blocks(const struct stream *s)
+static size_t stream_blocks(const struct stream *s)
 {
     return s->n_sealed + (s->open != NULL);
 }

@@ -109,7 +109,6 @@ void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
                  struct stream_heap *heap);
 // All of it.
 void stream_clear(struct stream *s, struct stream_heap *heap);
-size_t stream_blocks(const struct stream *s);
 struct sealed stream_block(const struct stream *s, size_t i); // the oldest is 0; also the open one
 // Appends samples with mint <= t <= maxt to ret.
 void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret);

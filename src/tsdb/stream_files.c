@@ -83,14 +83,14 @@ void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap
         struct sealed *b = &s->sealed[i - 1];
         if (b->place == SEALED_NEW) // came behind the snapshot
             continue;
-        const uint8_t *there = (const uint8_t *)file.data + b->place;
-        bool same = b->place <= file.len && b->len <= file.len - b->place &&
-                    memcmp(b->data, there, b->len) == 0;
-        b->place = same ? SEALED_MAPPED : SEALED_KEPT;
-        if (!same)
+        uint32_t place = b->place;
+        b->place = SEALED_KEPT;
+        if (place > file.len || b->len > file.len - place ||
+            memcmp(b->data, file.data + place, b->len) != 0)
             continue;
         slabs_drop(&heap->slabs, b->data, b->len);
-        b->data = there;
+        b->data = (const uint8_t *)file.data + place;
+        b->place = SEALED_MAPPED;
         heap->bytes -= b->len;
     }
 }

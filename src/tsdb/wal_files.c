@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "tsdb/file_sync.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -109,20 +110,12 @@ void wal_files_rest(const struct wal_files *f)
     }
 }
 
-static void sync_path(const char *path, int flags)
-{
-    GS_AUTO_CLOSE int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-        (void)fsync(fd);
-}
-
 void wal_files_sync_last(const struct wal_files *f)
 {
     if (!f->n)
         return;
     GS_AUTO_FREE char *path = path_of(f, f->items[f->n - 1].number);
-    sync_path(path, 0);
-    sync_path(f->dir, O_DIRECTORY);
+    (void)file_sync_now(open(path, O_RDONLY | O_CLOEXEC), f->dir);
 }
 
 int wal_files_create(struct wal_files *f)

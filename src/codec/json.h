@@ -19,6 +19,25 @@ static inline void gs_json_decrefp(json_t **j)
 }
 #define GS_AUTO_JSON GS_CLEANUP(gs_json_decrefp)
 
+// What a byte becomes within a string: 0 itself, 'u' \u00XX, else the letter behind the backslash.
+// UTF-8 passes.
+static inline char gs_json_escape(unsigned char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+        return (char)c;
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return c < 0x20 ? 'u' : 0;
+    }
+}
+
 // Errors name line and column. Duplicate keys are refused when `strict`.
 struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret);
 // Compact, one line, keys in insertion order, "/" not escaped.

@@ -12,23 +12,6 @@
 
 // --- writing ---
 
-static char escape_letter(unsigned char c)
-{
-    switch (c) {
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    case '"':
-    case '\\':
-        return (char)c;
-    default:
-        return 'u';
-    }
-}
-
 void api_add_json_string(struct gs_buf *out, struct gs_slice s)
 {
     static const char hex[] = "0123456789abcdef";
@@ -40,7 +23,8 @@ void api_add_json_string(struct gs_buf *out, struct gs_slice s)
             continue;
         gs_buf_add(out, s.data + from, i - from);
         from = i + 1;
-        const char short_[] = {'\\', escape_letter(c)};
+        char letter = gs_json_escape(c);
+        const char short_[] = {'\\', (char)(letter ? letter : 'u')};
         gs_buf_add(out, short_, 2);
         if (short_[1] == 'u') {
             const char digits[] = {'0', '0', hex[c >> 4], hex[c & 15]};

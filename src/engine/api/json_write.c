@@ -2,33 +2,16 @@
 #include "engine/api/json_write.h"
 
 #include "base/num.h"
+#include "codec/json.h"
 
 // --- strings ---
-
-// What a byte becomes: 0 itself, 'u' \u00XX, else the letter behind the backslash. UTF-8 passes.
-static char escape_of(unsigned char c)
-{
-    switch (c) {
-    case '"':
-    case '\\':
-        return (char)c;
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    default:
-        return c < 0x20 ? 'u' : 0;
-    }
-}
 
 static char *put_escaped(char *at, struct gs_slice s)
 {
     static const char hex[] = "0123456789abcdef";
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        char e = escape_of(c);
+        char e = gs_json_escape(c);
         if (!e) {
             *at++ = (char)c;
             continue;
@@ -76,7 +59,7 @@ static bool copy_plain(char *at, struct gs_slice s)
     }
     for (; i < s.len; i++) {
         at[i] = s.data[i];
-        special |= escape_of((unsigned char)s.data[i]) != 0;
+        special |= gs_json_escape((unsigned char)s.data[i]) != 0;
     }
     return special == 0;
 }

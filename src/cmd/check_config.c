@@ -75,8 +75,8 @@ static bool check_parts(const struct engine_config *c)
     bool ok = true;
     for (size_t i = 0; i < c->n_scrapes; i++) {
         ok = check_http(&c->scrapes[i].http) && ok;
-        for (size_t k = 0; k < c->scrapes[i].n_files; k++)
-            ok = check_file_sd(&c->scrapes[i].files[k]) && ok;
+        for (size_t k = 0; k < c->scrapes[i].sd.n_files; k++)
+            ok = check_file_sd(&c->scrapes[i].sd.files[k]) && ok;
     }
     for (size_t i = 0; i < c->n_alertmanagers; i++)
         ok = check_http(&c->alertmanagers[i].http) && ok;

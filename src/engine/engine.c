@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/trim.h"
 #include "engine/api/api.h"
+#include "engine/discovery/stats.h"
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
 #include "engine/rules/objects.h"
@@ -29,6 +30,7 @@ struct engine {
     struct rules_manager *rules;
     struct remote_write **remotes;
     size_t n_remotes;
+    struct sd_stats sd_stats;
     struct kube_state_feed *state;      // NULL: not wanted
     struct rules_objects *rule_objects; // NULL: not wanted
     struct monitors *monitors;          // NULL: not wanted
@@ -218,6 +220,7 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     const struct engine *e = arg;
     for (size_t i = 0; i < e->n_remotes; i++)
         remote_write_metrics(e->remotes[i], out);
+    sd_stats_write(&e->sd_stats, out);
 }
 
 static struct gs_error *make_api(struct engine *e)
@@ -256,10 +259,10 @@ static struct gs_error *compose(struct engine *e)
         return err;
     gs_trim_heap(); // what only the recovery needed
     e->promql = promql_engine_new(e->db, &e->o.query);
-    struct scrape_manager_config scraping = {.kube = e->o.kube};
+    struct scrape_manager_config scraping = {.kube = e->o.kube, .sd_stats = &e->sd_stats};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
-    rules_manager_set_cluster(e->rules, e->o.kube);
+    rules_manager_set_discovery(e->rules, e->o.kube, &e->sd_stats);
     if (e->o.kube && e->o.kube_state)
         err = kube_state_feed_new(
             e->loop, e->db, e->o.kube,

@@ -49,7 +49,7 @@ static void what_is_written_is_read(void **state)
     assert_true(gs_slice_eq_str(c->external_labels[0].name, "a"));
     assert_string_equal(c->rule_files[0], "/etc/p/rules/*.yml");
     assert_string_equal(c->rule_files[1], "/abs.yml");
-    assert_string_equal(c->alertmanagers[0].statics[0].targets[0], "am:9093");
+    assert_string_equal(c->alertmanagers[0].sd.statics[0].targets[0], "am:9093");
     assert_int_equal(c->remote_writes[0].capacity, 5);
     assert_int_equal(c->remote_writes[0].max_samples_per_send, 2000);
     const struct engine_scrape_config *s = &c->scrapes[0];
@@ -62,10 +62,10 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(s->http.basic_user, "u");
     assert_string_equal(s->http.ca_file, "/etc/p/ca.pem");
     assert_true(s->http.insecure_skip_verify && s->http.follow_redirects);
-    assert_int_equal(s->statics[0].n_targets, 2);
-    assert_true(gs_slice_eq_str(s->statics[0].labels[0].value, "7"));
-    assert_int_equal(s->kubernetes[0].role, SD_ENDPOINTS);
-    assert_string_equal(s->kubernetes[0].namespaces[0], "default");
+    assert_int_equal(s->sd.statics[0].n_targets, 2);
+    assert_true(gs_slice_eq_str(s->sd.statics[0].labels[0].value, "7"));
+    assert_int_equal(s->sd.kubernetes[0].role, SD_ENDPOINTS);
+    assert_string_equal(s->sd.kubernetes[0].namespaces[0], "default");
     assert_string_equal(s->relabel.items[0].target_label, "node");
     assert_string_equal(s->relabel.items[0].separator, ";");
     s = &c->scrapes[1];

@@ -80,7 +80,7 @@ static void start(struct fixture *f)
     f->kube_http = http_client_new_loopback(&f->loop, serve_kube, f, NULL);
     f->kube = kube_client_new(f->kube_http);
     f->n = notifier_new(&f->loop, "http://me:9090");
-    notifier_set_cluster(f->n, f->kube);
+    notifier_set_discovery(f->n, f->kube, NULL);
     strcpy(f->dir, "/tmp/test-notify-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
 }

@@ -94,8 +94,8 @@ static void start(struct world *w, const char *rules)
         .path_prefix = "/base/",
         .timeout_ms = 2000,
         .http = {.basic_user = "u", .basic_password = {.text = "p"}},
-        .statics = &w->statics,
-        .n_statics = 1};
+        .sd.statics = &w->statics,
+        .sd.n_statics = 1};
     w->cfg = (struct engine_config){.evaluation_interval_ms = 200,
                                     .external_labels = external,
                                     .n_external_labels = 1,

@@ -98,6 +98,24 @@ struct engine_file_sd {
     int64_t refresh_ms;
 };
 
+struct engine_http_sd {
+    const char *url;
+    int64_t refresh_ms;
+    struct engine_http http;
+};
+
+// Where targets come from.
+struct engine_sd_configs {
+    const struct engine_static_group *statics;
+    size_t n_statics;
+    const struct engine_file_sd *files;
+    size_t n_files;
+    const struct engine_kubernetes_sd *kubernetes;
+    size_t n_kubernetes;
+    const struct engine_http_sd *http;
+    size_t n_http;
+};
+
 // How to read a scrape's answer whose Content-Type is no exposition format.
 enum engine_fallback {
     ENGINE_FALLBACK_NONE, // not at all: the target is down
@@ -120,12 +138,7 @@ struct engine_scrape_config {
     const struct metrics_label *params; // repeated names: several values
     size_t n_params;
     struct engine_http http;
-    const struct engine_static_group *statics;
-    size_t n_statics;
-    const struct engine_file_sd *files;
-    size_t n_files;
-    const struct engine_kubernetes_sd *kubernetes;
-    size_t n_kubernetes;
+    struct engine_sd_configs sd;
     struct engine_relabels relabel, metric_relabel;
     size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
         label_value_length_limit, keep_dropped_targets; // 0: none
@@ -135,12 +148,7 @@ struct engine_alertmanager_config {
     const char *scheme, *path_prefix;
     int64_t timeout_ms;
     struct engine_http http;
-    const struct engine_static_group *statics;
-    size_t n_statics;
-    const struct engine_file_sd *files;
-    size_t n_files;
-    const struct engine_kubernetes_sd *kubernetes;
-    size_t n_kubernetes;
+    struct engine_sd_configs sd;
     struct engine_relabels relabel, alert_relabel;
 };
 

@@ -6,20 +6,9 @@
 
 #include <strings.h>
 
-#define LIST(type, member, item)                                                                   \
-    static void read_##member(struct config_reader *r, const json_t *value, void *out)             \
-    {                                                                                              \
-        type *c = out;                                                                             \
-        config_read_list(r, value, sizeof(*c->member), item, &c->member, &c->n_##member);          \
-    }
-
 // --- scrape_configs ---
 
 #define AT(member) offsetof(struct engine_scrape_config, member)
-
-LIST(struct engine_scrape_config, statics, config_read_statics)
-LIST(struct engine_scrape_config, files, config_read_file_sd)
-LIST(struct engine_scrape_config, kubernetes, config_read_kubernetes_sd)
 
 static void read_params(struct config_reader *r, const json_t *value, void *out)
 {
@@ -66,9 +55,6 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
         {"honor_timestamps", FIELD_BOOL, AT(honor_timestamps), NULL},
         {"enable_compression", FIELD_BOOL, AT(enable_compression), NULL},
         {"params", FIELD_READ, 0, read_params},
-        {"static_configs", FIELD_READ, 0, read_statics},
-        {"file_sd_configs", FIELD_READ, 0, read_files},
-        {"kubernetes_sd_configs", FIELD_READ, 0, read_kubernetes},
         {"relabel_configs", FIELD_READ, AT(relabel), config_read_relabels},
         {"metric_relabel_configs", FIELD_READ, AT(metric_relabel), config_read_relabels},
         {"body_size_limit", FIELD_BYTES, AT(body_size_limit), NULL},
@@ -89,7 +75,7 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
         {"metric_name_validation_scheme", FIELD_TEXT, AT(validation_scheme), NULL},
         {"metric_name_escaping_scheme", FIELD_TEXT, AT(escaping_scheme), NULL},
         {"scrape_failure_log_file", FIELD_IGNORED, 0, config_is_text},
-        CONFIG_OTHER_DISCOVERY,
+        CONFIG_DISCOVERY(AT(sd)),
         {0},
     };
     struct engine_scrape_config *c = out;
@@ -104,26 +90,6 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
 // --- alertmanagers ---
 
 #define AT(member) offsetof(struct engine_alertmanager_config, member)
-
-static void read_am_statics(struct config_reader *r, const json_t *value, void *out)
-{
-    struct engine_alertmanager_config *c = out;
-    config_read_list(r, value, sizeof(*c->statics), config_read_statics, &c->statics,
-                     &c->n_statics);
-}
-
-static void read_am_files(struct config_reader *r, const json_t *value, void *out)
-{
-    struct engine_alertmanager_config *c = out;
-    config_read_list(r, value, sizeof(*c->files), config_read_file_sd, &c->files, &c->n_files);
-}
-
-static void read_am_kubernetes(struct config_reader *r, const json_t *value, void *out)
-{
-    struct engine_alertmanager_config *c = out;
-    config_read_list(r, value, sizeof(*c->kubernetes), config_read_kubernetes_sd, &c->kubernetes,
-                     &c->n_kubernetes);
-}
 
 static void read_api_version(struct config_reader *r, const json_t *value, void *out)
 {
@@ -141,12 +107,9 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
         {"path_prefix", FIELD_TEXT, AT(path_prefix), NULL},
         {"timeout", FIELD_MS, AT(timeout_ms), NULL},
         {"api_version", FIELD_READ, 0, read_api_version},
-        {"static_configs", FIELD_READ, 0, read_am_statics},
-        {"file_sd_configs", FIELD_READ, 0, read_am_files},
-        {"kubernetes_sd_configs", FIELD_READ, 0, read_am_kubernetes},
         {"relabel_configs", FIELD_READ, AT(relabel), config_read_relabels},
         {"alert_relabel_configs", FIELD_READ, AT(alert_relabel), config_read_relabels},
-        CONFIG_OTHER_DISCOVERY,
+        CONFIG_DISCOVERY(AT(sd)),
         {0},
     };
     struct engine_alertmanager_config *c = out;

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// static_configs, file_sd_configs, kubernetes_sd_configs, relabel_configs.
+// static_configs, file_sd_configs, http_sd_configs, kubernetes_sd_configs, relabel_configs.
 #include "engine/config/reader.h"
 
 #include "base/mem.h"
 #include "codec/utf8.h"
 #include "kube/selector.h"
 #include <strings.h>
+
+static void check_items(struct config_reader *r, const json_t *list, const char *key)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (list, i, item)
+        if (json_is_null(item))
+            config_fail(r, item, "empty or null section in %s", key);
+}
+
+#define LIST(function, key, member, item)                                                          \
+    void function(struct config_reader *r, const json_t *list, void *out)                          \
+    {                                                                                              \
+        struct engine_sd_configs *c = out;                                                         \
+        check_items(r, list, key);                                                                 \
+        config_read_list(r, list, sizeof(*c->member), item, &c->member, &c->n_##member);           \
+    }
 
 // --- static and file ---
 
@@ -25,7 +42,7 @@ static void read_labels(struct config_reader *r, const json_t *value, void *out)
     config_labels(r, value, &g->labels, &g->n_labels);
 }
 
-void config_read_statics(struct config_reader *r, const json_t *item, void *out)
+static void read_static(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
         {"targets", FIELD_READ, 0, read_targets},
@@ -33,9 +50,9 @@ void config_read_statics(struct config_reader *r, const json_t *item, void *out)
         {0},
     };
     config_read(r, item, fields, "static_configs", out);
-    if (json_is_null(item))
-        config_fail(r, item, "empty or null section in static_configs");
 }
+
+LIST(config_read_statics, "static_configs", statics, read_static)
 
 static void read_files(struct config_reader *r, const json_t *value, void *out)
 {
@@ -54,7 +71,7 @@ static void read_files(struct config_reader *r, const json_t *value, void *out)
     }
 }
 
-void config_read_file_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_file_sd(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
         {"files", FIELD_READ, 0, read_files},
@@ -67,6 +84,37 @@ void config_read_file_sd(struct config_reader *r, const json_t *item, void *out)
     if (!f->n_files)
         config_fail(r, item, "file service discovery config must contain at least one path name");
 }
+
+LIST(config_read_file_sds, "file_sd_configs", files, read_file_sd)
+
+// --- http ---
+
+static void check_http_url(struct config_reader *r, const json_t *item, const char *url)
+{
+    const char *rest = url ? strstr(url, "://") : NULL;
+    bool http = url && (strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0);
+    if (!url || !*url)
+        config_fail(r, item, "URL is missing");
+    else if (!http)
+        config_fail(r, item, "URL scheme must be 'http' or 'https'");
+    else if (!rest || strchr("/?#", rest[3]))
+        config_fail(r, item, "host is missing in URL");
+}
+
+static void read_http_sd(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"url", FIELD_URL, offsetof(struct engine_http_sd, url), NULL},
+        {"refresh_interval", FIELD_MS, offsetof(struct engine_http_sd, refresh_ms), NULL},
+        {0},
+    };
+    struct engine_http_sd *h = out;
+    h->refresh_ms = 60000;
+    config_read_with_http(r, item, fields, "http_sd_configs", h, &h->http);
+    check_http_url(r, item, h->url);
+}
+
+LIST(config_read_http_sds, "http_sd_configs", http, read_http_sd)
 
 // --- kubernetes ---
 
@@ -209,7 +257,7 @@ static void check_kubernetes(struct config_reader *r, const json_t *item,
                     api ? "api_server" : "kubeconfig_file");
 }
 
-void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_kubernetes_sd(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
         {"role", FIELD_READ, offsetof(struct engine_kubernetes_sd, role), read_role},
@@ -226,6 +274,8 @@ void config_read_kubernetes_sd(struct config_reader *r, const json_t *item, void
     check_kubernetes(r, item, k);
     take_selectors(r, json_object_get(item, "selectors"), k);
 }
+
+LIST(config_read_kubernetes_sds, "kubernetes_sd_configs", kubernetes, read_kubernetes_sd)
 
 // --- relabelling ---
 

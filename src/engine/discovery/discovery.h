@@ -27,6 +27,20 @@ struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg,
                               void *arg);
 void sd_files_free(struct sd_files *s);
 
+// Asks at each refresh interval. cfg is borrowed until the next reconfigure or free.
+struct sd_stats;
+struct sd_http;
+struct sd_http *sd_http_new(uv_loop_t *loop, const struct engine_http_sd *cfg,
+                            struct sd_stats *stats, sd_update_fn fn, void *arg);
+// Other settings for the same list: it is asked for at once.
+void sd_http_reconfigure(struct sd_http *s, const struct engine_http_sd *cfg);
+void sd_http_free(struct sd_http *s);
+// An answer of such a server; n_before: the groups of the one before.
+struct http_answer;
+struct sd_group_list;
+struct gs_error *sd_http_read(const struct http_answer *answer, const char *url, size_t n_before,
+                              struct sd_group_list *ret, size_t *ret_n);
+
 // Caches are shared by all providers of one hub (one list+watch per resource and namespace).
 struct sd_kubernetes_hub;
 struct sd_kubernetes_hub *sd_kubernetes_hub_new(uv_loop_t *loop, struct kube_client *own_cluster);

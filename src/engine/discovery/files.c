@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
+#include "engine/discovery/groups.h"
 #include "engine/discovery/kube_labels.h"
 
 #include <glob.h>
@@ -33,44 +34,6 @@ struct sd_files {
     void *arg;
 };
 
-struct groups {
-    struct gs_arena arena;
-    struct sd_group *items;
-    size_t len, cap;
-};
-
-static void add_group(struct groups *l, struct sd_group g)
-{
-    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
-    l->items[l->len++] = g;
-}
-
-static struct sd_group group_of(struct gs_arena *arena, const char *path, size_t i,
-                                const json_t *item)
-{
-    struct sd_labels labels = {.arena = arena};
-    json_t *map = gs_json_get(item, "labels", NULL), *value, *target;
-    const char *key;
-    size_t k, n = 0, len = json_array_size(gs_json_get(item, "targets", NULL));
-    json_object_foreach (map, key, value) {
-        if (json_is_string(value))
-            sd_labels_addf(&labels, sd_format(arena, "%s", key), "%s", json_string_value(value));
-    }
-    sd_labels_add(&labels, "__meta_filepath", path);
-    const struct metrics_label **targets = gs_arena_alloc(arena, (len + 1) * sizeof(*targets));
-    size_t *counts = gs_arena_alloc(arena, (len + 1) * sizeof(*counts));
-    json_array_foreach (gs_json_get(item, "targets", NULL), k, target) {
-        struct sd_labels one = {.arena = arena};
-        if (!json_is_string(target))
-            continue;
-        sd_labels_addf(&one, "__address__", "%s", json_string_value(target));
-        targets[n] = one.items;
-        counts[n++] = one.len;
-    }
-    return (struct sd_group){
-        sd_format(arena, "%s:%zu", path, i), labels.items, labels.len, targets, counts, n};
-}
-
 // As Prometheus' decoders: YAML gives every scalar as its text, JSON only what is a text.
 static struct gs_error *load(const char *path, struct gs_yaml_docs *ret)
 {
@@ -86,43 +49,21 @@ static struct gs_error *load(const char *path, struct gs_yaml_docs *ret)
     return err;
 }
 
-static struct gs_error *check_texts(const char *path, const json_t *groups)
-{
-    size_t i, k;
-    json_t *group, *value;
-    const char *key;
-    bool wrong = false;
-    json_array_foreach (groups, i, group) {
-        json_object_foreach (json_object_get(group, "labels"), key, value)
-            wrong = wrong || !json_is_string(value);
-        json_array_foreach (json_object_get(group, "targets"), k, value)
-            wrong = wrong || !json_is_string(value);
-    }
-    return wrong ? gs_error_new(GS_EINVAL, "%s: targets and values of labels must be texts", path)
-                 : NULL;
-}
-
-static void read_file(struct groups *l, const char *path, struct sd_file *f)
+static void read_file(struct sd_group_list *l, const char *path, struct sd_file *f)
 {
     struct gs_yaml_docs docs = {0};
     struct gs_error *err = load(path, &docs);
-    if (!err && docs.len && !json_is_array(docs.items[0].value))
-        err = gs_error_new(GS_EINVAL, "%s: expected a list of {targets, labels}", path);
-    if (!err && docs.len)
-        err = check_texts(path, docs.items[0].value);
+    if (!err && docs.len && (err = sd_groups_check(docs.items[0].value)))
+        err = gs_error_wrap(err, "%s", path);
     if (err) {
         gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
         gs_error_free(err);
         gs_yaml_docs_finish(&docs);
         return;
     }
-    size_t n = docs.len ? json_array_size(docs.items[0].value) : 0;
-    const char *kept = gs_arena_strndup(&l->arena, path, strlen(path));
-    for (size_t i = 0; i < n; i++)
-        add_group(l, group_of(&l->arena, kept, i, json_array_get(docs.items[0].value, i)));
-    for (size_t i = n; i < f->n_groups; i++)
-        add_group(l, (struct sd_group){.source = sd_format(&l->arena, "%s:%zu", kept, i)});
-    f->n_groups = n;
+    const json_t *list = docs.len ? docs.items[0].value : NULL;
+    sd_groups_add(l, list, path, "__meta_filepath", f->n_groups);
+    f->n_groups = json_array_size(list);
     gs_yaml_docs_finish(&docs);
 }
 
@@ -132,7 +73,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void look_at(struct sd_files *s, const char *path, struct groups *l)
+static void look_at(struct sd_files *s, const char *path, struct sd_group_list *l)
 {
     struct stat st;
     if (stat(path, &st) != 0)
@@ -150,7 +91,7 @@ static void look_at(struct sd_files *s, const char *path, struct groups *l)
     read_file(l, path, f);
 }
 
-static void forget_gone(struct sd_files *s, struct groups *l)
+static void forget_gone(struct sd_files *s, struct sd_group_list *l)
 {
     size_t pos = 0;
     struct gs_slice path;
@@ -158,8 +99,9 @@ static void forget_gone(struct sd_files *s, struct groups *l)
     while (gs_hmap_next(s->files, &pos, &path, &value)) {
         struct sd_file *f = value;
         for (size_t i = 0; f->pass != s->pass && i < f->n_groups; i++)
-            add_group(l, (struct sd_group){.source = sd_format(&l->arena, GS_SLICE_FMT ":%zu",
-                                                               GS_SLICE_ARG(path), i)});
+            sd_group_list_add(l,
+                              (struct sd_group){.source = sd_format(&l->arena, GS_SLICE_FMT ":%zu",
+                                                                    GS_SLICE_ARG(path), i)});
         if (f->pass != s->pass)
             f->n_groups = 0;
     }
@@ -168,7 +110,7 @@ static void forget_gone(struct sd_files *s, struct groups *l)
 static void on_timer(uv_timer_t *timer)
 {
     struct sd_files *s = timer->data;
-    struct groups l = {0};
+    struct sd_group_list l = {0};
     s->pass++;
     for (size_t i = 0; i < s->n_globs; i++) {
         glob_t found;
@@ -181,8 +123,7 @@ static void on_timer(uv_timer_t *timer)
     forget_gone(s, &l);
     if (l.len || s->pass == 1)
         s->fn(s->arg, l.items, l.len);
-    free(l.items);
-    gs_arena_finish(&l.arena);
+    sd_group_list_finish(&l);
 }
 
 struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,

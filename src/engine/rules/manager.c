@@ -28,9 +28,10 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
     return m;
 }
 
-void rules_manager_set_cluster(struct rules_manager *m, struct kube_client *kube)
+void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
+                                 struct sd_stats *stats)
 {
-    notifier_set_cluster(m->notifier, kube);
+    notifier_set_discovery(m->notifier, kube, stats);
 }
 
 // --- timers ---

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
-#include "engine/discovery/discovery.h"
 #include "engine/discovery/peer.h"
 #include "engine/rules/template_text.h"
 #include "metrics/write.h"
@@ -15,10 +14,9 @@
 enum { QUEUE_CAPACITY = 10000, BATCH_MAX = 64, DEFAULT_TIMEOUT_MS = 10000 };
 
 struct notifier {
-    uv_loop_t *loop;
     char *external_url;
     const struct engine_config *cfg; // NULL: none yet
-    struct sd_kubernetes_hub *hub;
+    struct sd_context discovery;
     struct am_set **sets;
     size_t n_sets;
     json_t *queue[QUEUE_CAPACITY]; // a ring
@@ -31,16 +29,17 @@ struct notifier {
 struct notifier *notifier_new(uv_loop_t *loop, const char *external_url)
 {
     struct notifier *n = gs_alloc(sizeof(*n));
-    n->loop = loop;
     n->external_url = gs_strdup(external_url ? external_url : "");
-    n->hub = sd_kubernetes_hub_new(loop, NULL);
+    n->discovery.loop = loop;
+    n->discovery.hub = sd_kubernetes_hub_new(loop, NULL);
     return n;
 }
 
-void notifier_set_cluster(struct notifier *n, struct kube_client *kube)
+void notifier_set_discovery(struct notifier *n, struct kube_client *kube, struct sd_stats *stats)
 {
-    sd_kubernetes_hub_free(n->hub);
-    n->hub = sd_kubernetes_hub_new(n->loop, kube);
+    sd_kubernetes_hub_free(n->discovery.hub);
+    n->discovery.hub = sd_kubernetes_hub_new(n->discovery.loop, kube);
+    n->discovery.stats = stats;
 }
 
 static void free_sets(struct notifier *n)
@@ -57,7 +56,7 @@ void notifier_free(struct notifier *n)
     if (!n)
         return;
     free_sets(n);
-    sd_kubernetes_hub_free(n->hub);
+    sd_kubernetes_hub_free(n->discovery.hub);
     for (size_t i = 0; i < n->len; i++)
         json_decref(n->queue[(n->head + i) % QUEUE_CAPACITY]);
     json_decref(n->batch);
@@ -329,7 +328,7 @@ void notifier_apply(struct notifier *n, const struct engine_config *cfg)
     n->cfg = cfg;
     n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct am_set *));
     for (size_t i = 0; i < cfg->n_alertmanagers; i++)
-        n->sets[n->n_sets++] = am_set_new(n, n->loop, n->hub, &cfg->alertmanagers[i]);
+        n->sets[n->n_sets++] = am_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
     notifier_flush(n);
 }
 

@@ -5,6 +5,7 @@
 
 #include "codec/json.h"
 #include "engine/config/config.h"
+#include "engine/discovery/provider.h"
 #include "engine/rules/rules.h"
 #include "net/http_client.h"
 
@@ -12,11 +13,11 @@
 
 struct notifier;
 struct kube_client;
-struct sd_kubernetes_hub;
 
 struct notifier *notifier_new(uv_loop_t *loop, const char *external_url);
-// The cluster of kubernetes_sd_configs without an api_server; NULL: none. Before the first apply.
-void notifier_set_cluster(struct notifier *n, struct kube_client *kube);
+// kube: the cluster of kubernetes_sd_configs without an api_server; NULL: none. stats: counted
+// into; NULL: nowhere. Before the first apply.
+void notifier_set_discovery(struct notifier *n, struct kube_client *kube, struct sd_stats *stats);
 void notifier_free(struct notifier *n);
 // cfg lives until the next apply. Alerts that wait stay.
 void notifier_apply(struct notifier *n, const struct engine_config *cfg);
@@ -52,12 +53,12 @@ struct am_set {
     size_t n, cap;
     char **dropped;
     size_t n_dropped, cap_dropped;
-    struct am_discovery *discoveries; // one per file_sd_config and kubernetes_sd_config
+    struct am_discovery *discoveries; // one per source
     size_t n_discoveries;
     bool attempted, delivered; // of the batch under way
 };
 
-struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop, struct sd_kubernetes_hub *hub,
+struct am_set *am_set_new(struct notifier *n, const struct sd_context *ctx,
                           const struct engine_alertmanager_config *cfg);
 // Some discovery has not told its first targets yet.
 bool am_set_looking(const struct am_set *s);

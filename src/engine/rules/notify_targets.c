@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
-#include "engine/discovery/discovery.h"
 #include "engine/discovery/peer.h"
 
 struct am_group {
@@ -17,8 +16,7 @@ struct am_group {
 struct am_discovery {
     struct am_set *set;
     uv_loop_t *loop;
-    struct sd_files *files; // or
-    struct sd_kubernetes *kubernetes;
+    struct sd_provider *provider;
     bool spoke; // has given its first groups
     struct am_group *groups;
     size_t n, cap;
@@ -108,8 +106,8 @@ static void add_relabelled(struct am_set *s, uv_loop_t *loop, struct engine_labe
 
 static void add_statics(struct am_set *s, uv_loop_t *loop)
 {
-    for (size_t g = 0; g < s->cfg->n_statics; g++) {
-        const struct engine_static_group *group = &s->cfg->statics[g];
+    for (size_t g = 0; g < s->cfg->sd.n_statics; g++) {
+        const struct engine_static_group *group = &s->cfg->sd.statics[g];
         for (size_t i = 0; i < group->n_targets; i++) {
             struct engine_label_builder b = {0};
             for (size_t l = 0; l < group->n_labels; l++)
@@ -215,33 +213,27 @@ static void on_groups(void *arg, const struct sd_group *groups, size_t n)
     notifier_flush(f->set->notifier); // what waited for it
 }
 
-static struct am_discovery *add_discovery(struct am_set *s, uv_loop_t *loop)
+static void start_discovery(struct am_set *s, const struct sd_context *ctx, struct sd_source source)
 {
     struct am_discovery *d = &s->discoveries[s->n_discoveries++];
-    *d = (struct am_discovery){.set = s, .loop = loop};
-    return d;
+    *d = (struct am_discovery){.set = s, .loop = ctx->loop};
+    GS_AUTO_ERROR struct gs_error *err = sd_provider_new(ctx, source, on_groups, d, &d->provider);
+    d->spoke = err != NULL; // nothing will come of it
+    if (err)
+        gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
 }
 
-struct am_set *am_set_new(struct notifier *n, uv_loop_t *loop, struct sd_kubernetes_hub *hub,
+struct am_set *am_set_new(struct notifier *n, const struct sd_context *ctx,
                           const struct engine_alertmanager_config *cfg)
 {
     struct am_set *s = gs_alloc(sizeof(*s));
+    size_t n_sources = sd_source_count(&cfg->sd);
     s->notifier = n;
     s->cfg = cfg;
-    rebuild(s, loop);
-    s->discoveries = gs_alloc_array(cfg->n_files + cfg->n_kubernetes + 1, sizeof(*s->discoveries));
-    for (size_t i = 0; i < cfg->n_files; i++) {
-        struct am_discovery *d = add_discovery(s, loop);
-        d->files = sd_files_new(loop, &cfg->files[i], on_groups, d);
-    }
-    for (size_t i = 0; i < cfg->n_kubernetes; i++) {
-        struct am_discovery *d = add_discovery(s, loop);
-        GS_AUTO_ERROR struct gs_error *err =
-            sd_kubernetes_new(hub, &cfg->kubernetes[i], on_groups, d, &d->kubernetes);
-        d->spoke = err != NULL; // nothing will come of it
-        if (err)
-            gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
-    }
+    rebuild(s, ctx->loop);
+    s->discoveries = gs_alloc_array(n_sources + 1, sizeof(*s->discoveries));
+    for (size_t i = 0; i < n_sources; i++)
+        start_discovery(s, ctx, sd_source_at(&cfg->sd, i));
     return s;
 }
 
@@ -255,8 +247,7 @@ bool am_set_looking(const struct am_set *s)
 
 static void discovery_finish(struct am_discovery *d)
 {
-    sd_files_free(d->files);
-    sd_kubernetes_free(d->kubernetes);
+    sd_provider_free(d->provider);
     for (size_t g = 0; g < d->n; g++) {
         group_clear(&d->groups[g]);
         free(d->groups[g].source);

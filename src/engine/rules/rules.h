@@ -103,11 +103,14 @@ void rule_runner_alerts(const struct rule_runner *r,
 
 struct rules_manager;
 struct kube_client;
+struct sd_stats;
 struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
                                         struct promql_engine *engine, const char *external_url);
 void rules_manager_free(struct rules_manager *m);
-// Where Alertmanagers of kubernetes_sd_configs without an api_server are looked for; NULL: nowhere.
-void rules_manager_set_cluster(struct rules_manager *m, struct kube_client *kube);
+// kube: where Alertmanagers of kubernetes_sd_configs without an api_server are looked for; NULL:
+// nowhere. stats: what discovery counts into; NULL: nothing.
+void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
+                                 struct sd_stats *stats);
 // Loads rule_files and Alertmanagers of the configuration. problems: wrong rules, for the log.
 struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engine_config *cfg,
                                      struct rule_problems *problems);

@@ -13,8 +13,7 @@ struct job_provider {
     char *id;               // equal for equal configurations
     struct gs_hmap *groups; // source -> struct job_group
     bool spoke;             // has given its first groups
-    struct sd_files *files;
-    struct sd_kubernetes *kubernetes;
+    struct sd_provider *sd; // NULL: static targets, or it cannot run
 };
 
 struct job_group { // a copy of what discovery gave
@@ -173,8 +172,7 @@ static void provider_free(struct job_provider *p)
 {
     if (!p)
         return;
-    sd_files_free(p->files);
-    sd_kubernetes_free(p->kubernetes);
+    sd_provider_free(p->sd);
     gs_hmap_free(p->groups);
     free(p->id);
     free(p);
@@ -203,39 +201,12 @@ static void on_groups(void *arg, const struct sd_group *groups, size_t n)
         update(j);
 }
 
-static char *id_of_files(const struct engine_file_sd *f)
-{
-    struct gs_buf id = {0};
-    gs_buf_add_str(&id, "files");
-    for (size_t i = 0; i < f->n_files; i++)
-        gs_buf_addf(&id, "\n%s", f->files[i]);
-    return gs_buf_take(&id);
-}
-
-static void add_text(struct gs_buf *id, const char *text)
-{
-    gs_buf_addf(id, "\n%s", text ? text : "");
-}
-
-static char *id_of_kubernetes(const struct engine_kubernetes_sd *k)
-{
-    struct gs_buf id = {0};
-    gs_buf_addf(&id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
-    add_text(&id, k->api_server);
-    add_text(&id, k->kubeconfig_file);
-    add_text(&id, k->label_selector);
-    add_text(&id, k->field_selector);
-    for (size_t i = 0; i < k->n_namespaces; i++)
-        add_text(&id, k->namespaces[i]);
-    return gs_buf_take(&id);
-}
-
 // One that ran with this configuration, out of the list; NULL: none.
 static struct job_provider *take_provider(struct scrape_job *old, const char *id)
 {
     for (size_t i = 0; old && i < old->n_providers; i++) {
         struct job_provider *p = old->providers[i];
-        if (!gs_streq(p->id, id) || (!p->files && !p->kubernetes))
+        if (!gs_streq(p->id, id) || !p->sd)
             continue;
         old->providers[i] = old->providers[--old->n_providers];
         return p;
@@ -265,8 +236,8 @@ static void take_statics(struct scrape_job *j)
 {
     struct job_provider *p = add_provider(j, NULL, gs_strdup("static"));
     p->spoke = true;
-    for (size_t i = 0; i < j->cfg->n_statics; i++) {
-        const struct engine_static_group *s = &j->cfg->statics[i];
+    for (size_t i = 0; i < j->cfg->sd.n_statics; i++) {
+        const struct engine_static_group *s = &j->cfg->sd.statics[i];
         GS_AUTO_FREE struct metrics_label *addresses =
             gs_alloc_array(s->n_targets, sizeof(*addresses));
         GS_AUTO_FREE const struct metrics_label **targets =
@@ -294,21 +265,15 @@ static void set_error(struct scrape_job *j, struct gs_error *err)
     gs_error_free(err);
 }
 
-static void start_files(struct scrape_job *j, struct scrape_job *old,
-                        const struct engine_file_sd *cfg)
+static void start_provider(struct scrape_job *j, struct scrape_job *old,
+                           const struct sd_context *ctx, struct sd_source source)
 {
-    struct job_provider *p = add_provider(j, old, id_of_files(cfg));
-    if (!p->files)
-        p->files = sd_files_new(j->loop, cfg, on_groups, p);
-}
-
-static void start_kubernetes(struct scrape_job *j, struct scrape_job *old,
-                             struct sd_kubernetes_hub *hub, const struct engine_kubernetes_sd *cfg)
-{
-    struct job_provider *p = add_provider(j, old, id_of_kubernetes(cfg));
-    if (p->kubernetes)
+    struct job_provider *p = add_provider(j, old, sd_source_id(source));
+    if (p->sd) {
+        sd_provider_reconfigure(p->sd, source);
         return;
-    struct gs_error *err = sd_kubernetes_new(hub, cfg, on_groups, p, &p->kubernetes);
+    }
+    struct gs_error *err = sd_provider_new(ctx, source, on_groups, p, &p->sd);
     if (!err)
         return;
     p->spoke = true; // the job's other discovery goes on
@@ -317,20 +282,13 @@ static void start_kubernetes(struct scrape_job *j, struct scrape_job *old,
 }
 
 static void start_providers(struct scrape_job *j, struct scrape_job *old,
-                            struct sd_kubernetes_hub *hub)
+                            const struct sd_context *ctx)
 {
-    const struct engine_scrape_config *c = j->cfg;
-    j->providers = gs_alloc_array(c->n_files + c->n_kubernetes + 1, sizeof(*j->providers));
+    size_t n = sd_source_count(&j->cfg->sd);
+    j->providers = gs_alloc_array(n + 1, sizeof(*j->providers));
     take_statics(j);
-    for (size_t i = 0; i < c->n_files; i++)
-        start_files(j, old, &c->files[i]);
-    for (size_t i = 0; i < c->n_kubernetes; i++)
-        start_kubernetes(j, old, hub, &c->kubernetes[i]);
-}
-
-static bool is_static(const struct job_provider *p)
-{
-    return !p->files && !p->kubernetes;
+    for (size_t i = 0; i < n; i++)
+        start_provider(j, old, ctx, sd_source_at(&j->cfg->sd, i));
 }
 
 // What the old job had found by discovery that the configuration no longer has in this form. It
@@ -348,12 +306,11 @@ static void take_leavers(struct scrape_job *j, struct scrape_job *old)
     old->n_leavers = 0;
     for (size_t i = 0; i < old->n_providers;) {
         struct job_provider *p = old->providers[i];
-        if (is_static(p)) {
+        if (!p->sd) {
             i++;
             continue;
         }
-        sd_files_free(GS_TAKE(p->files));
-        sd_kubernetes_free(GS_TAKE(p->kubernetes));
+        sd_provider_free(GS_TAKE(p->sd));
         p->job = j;
         j->leavers[j->n_leavers++] = p;
         old->providers[i] = old->providers[--old->n_providers];
@@ -372,24 +329,41 @@ static void take_targets(struct scrape_job *j, struct scrape_job *old)
         scrape_target_reconfigure(t, j->cfg, client_for(j, scrape_target_spec(t)));
 }
 
-struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_kubernetes_hub *hub,
+struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
                                   const struct engine_scrape_config *cfg,
                                   const struct target_hooks *hooks, struct scrape_job *old)
 {
     struct scrape_job *j = gs_alloc(sizeof(*j));
-    j->loop = loop;
+    j->loop = ctx->loop;
     j->db = db;
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, engine_peer_client(loop, "", &cfg->http, &j->clients[0]));
-    start_providers(j, old, hub);
+    set_error(j, engine_peer_client(j->loop, "", &cfg->http, &j->clients[0]));
+    start_providers(j, old, ctx);
     if (old)
         take_leavers(j, old);
     if (old && !j->error)
         take_targets(j, old);
     update(j);
     return j;
+}
+
+static size_t count_targets(struct job_provider *const *providers, size_t n)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t pos = 0;
+        void *g;
+        while (gs_hmap_next(providers[i]->groups, &pos, NULL, &g))
+            sum += ((const struct job_group *)g)->n_targets;
+    }
+    return sum;
+}
+
+size_t scrape_job_discovered(const struct scrape_job *j)
+{
+    return count_targets(j->providers, j->n_providers) + count_targets(j->leavers, j->n_leavers);
 }
 
 void scrape_job_free(struct scrape_job *j, bool end)

@@ -2,7 +2,7 @@
 // One scrape config: its discovery, its targets. Private to the room.
 #pragma once
 
-#include "engine/discovery/discovery.h"
+#include "engine/discovery/provider.h"
 #include "engine/scrape/target.h"
 
 #define JOB_MAX_DROPPED 1000 // kept to be shown
@@ -29,8 +29,8 @@ struct scrape_job {
     char *invalid; // what was told last of such a target
 };
 
-// hub NULL: no kubernetes_sd.
-struct scrape_job *scrape_job_new(uv_loop_t *loop, struct tsdb *db, struct sd_kubernetes_hub *hub,
+struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
                                   const struct engine_scrape_config *cfg,
                                   const struct target_hooks *hooks, struct scrape_job *old);
+size_t scrape_job_discovered(const struct scrape_job *j); // targets before relabelling
 void scrape_job_free(struct scrape_job *j, bool end);

@@ -7,9 +7,10 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
                                           const struct scrape_manager_config *cfg)
 {
     struct scrape_manager *m = gs_alloc(sizeof(*m));
-    m->loop = loop;
     m->db = db;
-    m->hub = sd_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
+    m->discovery.loop = loop;
+    m->discovery.hub = sd_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
+    m->discovery.stats = cfg ? cfg->sd_stats : NULL;
     return m;
 }
 
@@ -31,7 +32,7 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
-    sd_kubernetes_hub_free(m->hub);
+    sd_kubernetes_hub_free(m->discovery.hub);
     free(m);
 }
 
@@ -68,7 +69,7 @@ static void apply(struct scrape_manager *m, const char *name,
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));
     for (size_t i = 0; i < n; i++)
-        set->jobs[set->n++] = scrape_job_new(m->loop, m->db, m->hub, &scrapes[i], &hooks,
+        set->jobs[set->n++] = scrape_job_new(&m->discovery, m->db, &scrapes[i], &hooks,
                                              find_job(old, scrapes[i].job_name));
     set->next = old ? old->next : NULL;
     *link = set;

@@ -10,9 +10,11 @@
 
 struct scrape_manager;
 struct kube_client;
+struct sd_stats;
 
 struct scrape_manager_config {
-    struct kube_client *kube; // for kubernetes_sd_configs without an api_server; NULL: none
+    struct kube_client *kube;  // for kubernetes_sd_configs without an api_server; NULL: none
+    struct sd_stats *sd_stats; // counted into; NULL: nowhere
 };
 
 struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,

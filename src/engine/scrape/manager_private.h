@@ -13,9 +13,8 @@ struct scrape_set { // the configuration's jobs, or a named set beside it
 };
 
 struct scrape_manager {
-    uv_loop_t *loop;
     struct tsdb *db;
-    struct sd_kubernetes_hub *hub;
+    struct sd_context discovery;
     struct scrape_set *sets;
     void (*on_scrape)(void *arg);
     void *on_scrape_arg;

@@ -281,7 +281,7 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
 // --- own metrics ---
 
 struct totals {
-    size_t pools, targets;
+    size_t pools;
     uint64_t duplicates, out_of_order, limit_failures;
 };
 
@@ -291,7 +291,6 @@ static void add_totals(void *arg, const struct scrape_job *j, const struct scrap
     struct totals *sum = arg;
     struct scrape_ingest_counts c;
     scrape_ingest_counts(scrape_target_ingest(t), &c);
-    sum->targets++;
     sum->duplicates += c.duplicates;
     sum->out_of_order += c.out_of_order;
     sum->limit_failures += c.limit_failures;
@@ -310,14 +309,25 @@ static void write_one(struct gs_buf *out, const char *name, enum metrics_type ty
     metrics_write_sample(out, name, NULL, 0, v);
 }
 
+static void write_discovered(void *out, const struct scrape_job *j)
+{
+    const struct metrics_label labels[] = {
+        {GS_SLICE("config"), gs_slice_of(j->cfg->job_name)},
+        {GS_SLICE("name"), GS_SLICE("scrape")},
+    };
+    metrics_write_sample(out, "prometheus_sd_discovered_targets", labels, 2,
+                         (double)scrape_job_discovered(j));
+}
+
 void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out)
 {
     struct totals t = {0};
     each_job(m, add_job_totals, &t);
     write_one(out, "prometheus_target_scrape_pools_total", METRICS_COUNTER, "Scrape pools.",
               (double)t.pools);
-    write_one(out, "prometheus_sd_discovered_targets", METRICS_GAUGE, "Targets that are scraped.",
-              (double)t.targets);
+    metrics_write_family(out, "prometheus_sd_discovered_targets", METRICS_GAUGE,
+                         "Current number of discovered targets.");
+    each_job(m, write_discovered, out);
     write_one(out, "prometheus_target_scrapes_sample_duplicate_timestamp_total", METRICS_COUNTER,
               "Samples refused: another value at the same time.", (double)t.duplicates);
     write_one(out, "prometheus_target_scrapes_sample_out_of_order_total", METRICS_COUNTER,

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// http_sd_configs: a list of target groups in JSON, asked for at each interval; when it cannot be
+// had, the last one stays. https://prometheus.io/docs/prometheus/latest/http_sd/
+#include "engine/discovery/discovery.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/discovery/groups.h"
+#include "engine/discovery/peer.h"
+#include "engine/discovery/stats.h"
+
+#include <limits.h>
+
+#define MAX_LIST         ((size_t)32 << 20)
+#define DEFAULT_REFRESH  INT64_C(60000) // where the configuration says 0
+#define FIRST_REQUEST_MS 1
+
+struct sd_http {
+    uv_loop_t *loop;
+    const struct engine_http_sd *cfg;
+    struct sd_refreshes *stats;
+    sd_update_fn fn;
+    void *arg;
+    struct http_client *client; // NULL: not yet, or its files cannot be read
+    struct http_op *op;         // NULL: nothing under way
+    struct gs_arena request;    // of headers
+    int64_t begun_ns;
+    size_t n_groups; // of the last list
+    bool spoke;
+    char *problem; // what the log has of it; NULL: none
+    uv_timer_t timer;
+};
+
+// application/json, with nothing but charset=utf-8 behind it.
+static bool is_json(const char *content_type)
+{
+    struct gs_slice rest = gs_slice_of(content_type);
+    struct gs_slice type = gs_slice_cut(&rest, ';');
+    if (!gs_slice_is_word(gs_slice_trim(type), "application/json"))
+        return false;
+    if (!rest.data)
+        return true;
+    rest = gs_slice_trim(rest);
+    return gs_slice_is_word(rest, "charset=utf-8") || gs_slice_is_word(rest, "charset=\"utf-8\"");
+}
+
+struct gs_error *sd_http_read(const struct http_answer *answer, const char *url, size_t n_before,
+                              struct sd_group_list *ret, size_t *ret_n)
+{
+    GS_AUTO_JSON json_t *list = NULL;
+    if (answer->status != 200)
+        return gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
+                            http_reason(answer->status));
+    if (!is_json(answer->content_type))
+        return gs_error_new(GS_EPROTO, "unsupported content type \"%s\"",
+                            answer->content_type ? answer->content_type : "");
+    struct gs_error *err = gs_json_parse(answer->body, false, &list);
+    if (!err)
+        err = sd_groups_check(list);
+    if (err)
+        return err;
+    sd_groups_add(ret, list, url, "__meta_url", n_before);
+    *ret_n = json_array_size(list);
+    return NULL;
+}
+
+// What a log may have of a URL: no user, no query.
+static char *shown_url(const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t authority = strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', authority);
+    const char *from = at ? at + 1 : host;
+    return gs_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(from, "?#"), from);
+}
+
+// The log has each problem once. err is taken.
+static void tell(struct sd_http *s, struct gs_error *err)
+{
+    const char *text = err ? gs_error_message(err) : NULL;
+    GS_AUTO_FREE char *url = shown_url(s->cfg->url);
+    if (text && !gs_streq(text, s->problem))
+        gs_warn("http_sd", "%s: unable to refresh target groups, the last ones stay: %s", url,
+                text);
+    free(s->problem);
+    s->problem = gs_strdup(text);
+    gs_error_free(err);
+}
+
+// err is taken.
+static void finish_refresh(struct sd_http *s, struct sd_group_list *l, struct gs_error *err)
+{
+    bool first = !s->spoke;
+    sd_stats_refreshed(s->stats, s->begun_ns, err != NULL);
+    tell(s, err);
+    s->spoke = true;
+    if (l->len || first)
+        s->fn(s->arg, l->items, l->len);
+    sd_group_list_finish(l);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct sd_http *s = arg;
+    struct sd_group_list l = {0};
+    s->op = NULL;
+    gs_arena_clear(&s->request);
+    if (!err)
+        err = sd_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
+    finish_refresh(s, &l, err);
+}
+
+static struct gs_error *send_request(struct sd_http *s, unsigned timeout_ms)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    struct http_header peer[ENGINE_PEER_HEADERS], headers[3 + ENGINE_PEER_HEADERS];
+    char interval[GS_DOUBLE_SIZE];
+    size_t n = 0;
+    struct gs_error *err =
+        s->client ? NULL : engine_peer_client(s->loop, "", &s->cfg->http, &s->client);
+    if (!err)
+        err = engine_peer_headers(&s->cfg->http, &s->request, peer);
+    if (err)
+        return err;
+    gs_format_double((double)s->cfg->refresh_ms / 1000, interval);
+    headers[n++] = (struct http_header){"Accept", "application/json"};
+    headers[n++] = (struct http_header){"X-Prometheus-Refresh-Interval-Seconds", interval};
+    for (size_t i = 0; peer[i].name; i++)
+        headers[n++] = peer[i];
+    headers[n] = (struct http_header){NULL, NULL};
+    const struct http_call call = {
+        .path = s->cfg->url, .headers = headers, .timeout_ms = timeout_ms, .max_reply = MAX_LIST};
+    s->op = http_send(s->client, &call, &callbacks, s);
+    return NULL;
+}
+
+static int64_t interval_of(const struct sd_http *s)
+{
+    return s->cfg->refresh_ms ? s->cfg->refresh_ms : DEFAULT_REFRESH;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct sd_http *s = timer->data;
+    struct sd_group_list none = {0};
+    int64_t interval = interval_of(s);
+    if (s->op) // its timeout will end it
+        return;
+    s->begun_ns = gs_mono_ns();
+    struct gs_error *err = send_request(s, interval < UINT_MAX ? (unsigned)interval : UINT_MAX - 1);
+    if (err)
+        finish_refresh(s, &none, err);
+}
+
+static void start(struct sd_http *s)
+{
+    uv_timer_start(&s->timer, on_timer, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
+}
+
+struct sd_http *sd_http_new(uv_loop_t *loop, const struct engine_http_sd *cfg,
+                            struct sd_stats *stats, sd_update_fn fn, void *arg)
+{
+    struct sd_http *s = gs_alloc(sizeof(*s));
+    s->loop = loop;
+    s->cfg = cfg;
+    s->stats = stats ? &stats->http : NULL;
+    s->fn = fn;
+    s->arg = arg;
+    uv_timer_init(loop, &s->timer);
+    s->timer.data = s;
+    start(s);
+    return s;
+}
+
+static void stop_request(struct sd_http *s)
+{
+    http_op_cancel(GS_TAKE(s->op));
+    gs_arena_clear(&s->request);
+    http_client_free(GS_TAKE(s->client));
+}
+
+void sd_http_reconfigure(struct sd_http *s, const struct engine_http_sd *cfg)
+{
+    stop_request(s);
+    s->cfg = cfg;
+    start(s);
+}
+
+static void free_http(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void sd_http_free(struct sd_http *s)
+{
+    if (!s)
+        return;
+    stop_request(s);
+    gs_arena_finish(&s->request);
+    free(s->problem);
+    uv_close((uv_handle_t *)&s->timer, free_http);
+}

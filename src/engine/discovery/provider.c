@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/discovery/provider.h"
+
+#include "base/mem.h"
+
+struct sd_provider {
+    enum sd_kind kind;
+    union {
+        struct sd_files *files;
+        struct sd_kubernetes *kubernetes;
+        struct sd_http *http;
+    };
+};
+
+// --- sources ---
+
+size_t sd_source_count(const struct engine_sd_configs *c)
+{
+    return c->n_files + c->n_kubernetes + c->n_http;
+}
+
+struct sd_source sd_source_at(const struct engine_sd_configs *c, size_t i)
+{
+    if (i < c->n_files)
+        return (struct sd_source){SD_KIND_FILE, &c->files[i]};
+    i -= c->n_files;
+    if (i < c->n_kubernetes)
+        return (struct sd_source){SD_KIND_KUBERNETES, &c->kubernetes[i]};
+    i -= c->n_kubernetes;
+    return (struct sd_source){SD_KIND_HTTP, &c->http[i]};
+}
+
+static void add_text(struct gs_buf *id, const char *text)
+{
+    gs_buf_addf(id, "\n%s", text ? text : "");
+}
+
+static void id_of_files(const struct engine_file_sd *f, struct gs_buf *id)
+{
+    gs_buf_add_str(id, "files");
+    for (size_t i = 0; i < f->n_files; i++)
+        add_text(id, f->files[i]);
+}
+
+static void id_of_kubernetes(const struct engine_kubernetes_sd *k, struct gs_buf *id)
+{
+    gs_buf_addf(id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
+    add_text(id, k->api_server);
+    add_text(id, k->kubeconfig_file);
+    add_text(id, k->label_selector);
+    add_text(id, k->field_selector);
+    for (size_t i = 0; i < k->n_namespaces; i++)
+        add_text(id, k->namespaces[i]);
+}
+
+char *sd_source_id(struct sd_source s)
+{
+    struct gs_buf id = {0};
+    switch (s.kind) {
+    case SD_KIND_FILE:
+        id_of_files(s.cfg, &id);
+        break;
+    case SD_KIND_KUBERNETES:
+        id_of_kubernetes(s.cfg, &id);
+        break;
+    case SD_KIND_HTTP:
+        gs_buf_add_str(&id, "http");
+        add_text(&id, ((const struct engine_http_sd *)s.cfg)->url);
+        break;
+    }
+    return gs_buf_take(&id);
+}
+
+// --- providers ---
+
+struct gs_error *sd_provider_new(const struct sd_context *ctx, struct sd_source s, sd_update_fn fn,
+                                 void *arg, struct sd_provider **ret)
+{
+    struct sd_provider *p = gs_alloc(sizeof(*p));
+    struct gs_error *err = NULL;
+    p->kind = s.kind;
+    switch (s.kind) {
+    case SD_KIND_FILE:
+        p->files = sd_files_new(ctx->loop, s.cfg, fn, arg);
+        break;
+    case SD_KIND_KUBERNETES:
+        err = sd_kubernetes_new(ctx->hub, s.cfg, fn, arg, &p->kubernetes);
+        break;
+    case SD_KIND_HTTP:
+        p->http = sd_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);
+        break;
+    }
+    if (err)
+        free(p);
+    else
+        *ret = p;
+    return err;
+}
+
+void sd_provider_reconfigure(struct sd_provider *p, struct sd_source s)
+{
+    if (p->kind == SD_KIND_HTTP)
+        sd_http_reconfigure(p->http, s.cfg);
+}
+
+void sd_provider_free(struct sd_provider *p)
+{
+    if (!p)
+        return;
+    switch (p->kind) {
+    case SD_KIND_FILE:
+        sd_files_free(p->files);
+        break;
+    case SD_KIND_KUBERNETES:
+        sd_kubernetes_free(p->kubernetes);
+        break;
+    case SD_KIND_HTTP:
+        sd_http_free(p->http);
+        break;
+    }
+    free(p);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/discovery/stats.h"
+
+#include "base/clock.h"
+#include "metrics/write.h"
+
+void sd_stats_refreshed(struct sd_refreshes *r, int64_t begun_ns, bool failed)
+{
+    if (!r)
+        return;
+    r->count++;
+    r->failures += failed;
+    r->seconds += (double)(gs_mono_ns() - begun_ns) / 1e9;
+}
+
+static void counter(struct gs_buf *out, const char *name, const char *help, double value)
+{
+    metrics_write_family(out, name, METRICS_COUNTER, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
+static void by_mechanism(struct gs_buf *out, const char *name, const char *mechanism, double value)
+{
+    struct metrics_label l = {GS_SLICE("mechanism"), gs_slice_of(mechanism)};
+    metrics_write_sample(out, name, &l, 1, value);
+}
+
+void sd_stats_write(const struct sd_stats *s, struct gs_buf *out)
+{
+    static const char failures[] = "prometheus_sd_refresh_failures_total";
+    static const char duration[] = "prometheus_sd_refresh_duration_seconds";
+    counter(out, "prometheus_sd_http_failures_total",
+            "Number of HTTP service discovery refresh failures.", (double)s->http.failures);
+    metrics_write_family(out, failures, METRICS_COUNTER,
+                         "Number of refresh failures for the given SD mechanism.");
+    by_mechanism(out, failures, "http", (double)s->http.failures);
+    metrics_write_family(out, duration, METRICS_SUMMARY,
+                         "The duration of a refresh in seconds for the given SD mechanism.");
+    by_mechanism(out, "prometheus_sd_refresh_duration_seconds_sum", "http", s->http.seconds);
+    by_mechanism(out, "prometheus_sd_refresh_duration_seconds_count", "http",
+                 (double)s->http.count);
+}

@@ -50,6 +50,15 @@ static struct gs_error *parse_bool(const char *text, bool *ret)
     return gs_error_new(GS_EINVAL, "\"%s\" is not true or false", text);
 }
 
+static struct gs_error *parse_switch(const char *text, enum gs_switch *ret)
+{
+    bool on = false;
+    struct gs_error *err = parse_bool(text, &on);
+    if (!err)
+        *ret = on ? GS_SWITCH_ON : GS_SWITCH_OFF;
+    return err;
+}
+
 static struct gs_error *set_value(const struct gs_opt *opt, void *base, const char *text)
 {
     void *at = (char *)base + opt->offset;
@@ -57,6 +66,8 @@ static struct gs_error *set_value(const struct gs_opt *opt, void *base, const ch
     switch (opt->type) {
     case GS_OPT_BOOL:
         return parse_bool(text, at);
+    case GS_OPT_SWITCH:
+        return parse_switch(text, at);
     case GS_OPT_STRING:
         *(const char **)at = text;
         return NULL;
@@ -143,7 +154,7 @@ static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **
     if (!o)
         return unknown_flag(verb, written, key);
     const char *value = equals ? equals + 1 : NULL;
-    if (!value && o->type == GS_OPT_BOOL)
+    if (!value && (o->type == GS_OPT_BOOL || o->type == GS_OPT_SWITCH))
         value = "true";
     if (!value && ++*i < argc)
         value = argv[*i];

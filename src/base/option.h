@@ -14,12 +14,15 @@
 
 enum gs_opt_type {
     GS_OPT_BOOL,     // bool
+    GS_OPT_SWITCH,   // enum gs_switch: a boolean whose default depends on something else
     GS_OPT_STRING,   // const char *, NULL when absent without default
     GS_OPT_STRINGS,  // struct gs_opt_list, repeatable
     GS_OPT_INT,      // int64_t, within min..max (both 0: any)
     GS_OPT_DOUBLE,   // double
     GS_OPT_DURATION, // int64_t nanoseconds
 };
+
+enum gs_switch { GS_SWITCH_UNSET, GS_SWITCH_OFF, GS_SWITCH_ON };
 
 struct gs_opt_list {
     const char **items;

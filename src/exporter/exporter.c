@@ -12,7 +12,9 @@
 #include <inttypes.h>
 
 #define STUCK_DEFAULT_NS (10 * GS_NS_PER_SEC)
-#define METRICS_TYPE     "text/plain; version=0.0.4; charset=utf-8"
+// Nothing to do is not a failure: a DaemonSet on such a node is complete with it.
+#define NO_DEVICE_TEXT "OK, but there is no NVIDIA GPU in this machine"
+#define METRICS_TYPE   "text/plain; version=0.0.4; charset=utf-8"
 enum { WATCH_MS = 1000 };
 
 struct exporter {
@@ -23,8 +25,11 @@ struct exporter {
     struct cluster *cluster;         // NULL likewise
     uv_timer_t *watch;               // own allocation: closes later than we go
     struct sample *sample;           // NULL: none yet, or NVML fails as a whole
-    char *problem;                   // why there is none; NULL: none
-    bool opened, simulated, was_stuck;
+    struct sampler_driver driver;
+    char *problem;      // why there is none; NULL: none
+    int64_t away_since; // of the driver; 0: it is there
+    size_t n_gpus;      // as told last
+    bool opened, simulated, was_stuck, has_given_up;
     unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
     size_t hung;                      // GPUs that do not answer, as told last
     uint64_t samples, failures;
@@ -73,6 +78,8 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
         .has_opened = e->opened,
         .fresh = is_fresh(e, now),
         .stuck = is_stuck(e, now),
+        .driver = e->driver.state,
+        .problem = e->problem,
         .samples = e->samples,
         .failures = e->failures,
         .now_ns = now,
@@ -86,7 +93,9 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
     bool busy = sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
-    if (e->problem && !is_stuck(e, gs_mono_ns()))
+    if (e->problem && e->driver.state == GPU_DRIVER_NO_DEVICE)
+        http_reply_text(x, 200, NO_DEVICE_TEXT);
+    else if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
     else
         http_reply_text(x, 503, "%s: %s\n",
@@ -111,7 +120,7 @@ static void write_page(struct exporter *e)
 
 static void handle_metrics(struct exporter *e, struct http_exchange *x)
 {
-    if (!e->samples && !e->failures) {
+    if (!e->samples && !e->failures && !is_stuck(e, gs_mono_ns())) {
         reply_unavailable(e, x);
         return;
     }
@@ -132,10 +141,15 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
 static void handle_health(struct exporter *e, struct http_exchange *x)
 {
     size_t hung = count_hung(e);
-    if (is_fresh(e, gs_mono_ns()) && hung)
+    bool fresh = is_fresh(e, gs_mono_ns());
+    if (fresh && e->driver.state == GPU_DRIVER_NO_GPU)
+        http_reply_text(x, 503, "the driver knows no GPU");
+    else if (fresh && e->driver.state == GPU_DRIVER_NO_DEVICE)
+        http_reply_text(x, 200, NO_DEVICE_TEXT);
+    else if (fresh && hung)
         http_reply_text(x, 200, "OK, but %zu of %zu GPUs do not answer", hung,
                         e->sample->gpus->n_devices);
-    else if (is_fresh(e, gs_mono_ns()))
+    else if (fresh)
         http_reply_text(x, 200, "OK");
     else
         reply_unavailable(e, x);
@@ -173,20 +187,64 @@ void exporter_handle(void *exporter, struct http_exchange *x)
 
 // --- what arrives ---
 
-static void take_failure(struct exporter *e, struct gs_error *err, bool opened)
+static void give_up(struct exporter *e, struct gs_error *err)
 {
-    e->failures++;
-    if (!opened && !e->samples && e->failures == 1) {
+    if (e->has_given_up)
+        gs_error_free(err);
+    else
         e->cfg.on_open_failed(e->cfg.arg, err);
+    e->has_given_up = true;
+}
+
+// One line when it goes or is not there yet, one for each other reason, one when it comes.
+static void tell_away(struct exporter *e, const char *problem, enum gpu_driver state)
+{
+    bool simulate = state == GPU_DRIVER_NO_LIBRARY || state == GPU_DRIVER_NO_DEVICE;
+    if (e->away_since && state == e->driver.state)
+        return;
+    if (e->samples)
+        gs_err("exporter", "%s; no GPU metrics until it works again", problem);
+    else
+        gs_warn("exporter", "waiting for the driver: %s%s%s", problem,
+                state == GPU_DRIVER_NO_DEVICE ? "; this machine has no NVIDIA GPU" : "",
+                simulate ? " (simulated GPUs: --simulate 2xTesla-T4)" : "");
+}
+
+static void take_failure(struct exporter *e, struct gs_error *err,
+                         const struct sampler_driver *driver)
+{
+    bool at_start = !e->samples && !driver->opened;
+    bool can_wait = e->cfg.wait_for_driver && gs_error_code(err) != GS_EINVAL;
+    e->failures++;
+    if (at_start && !can_wait) {
+        give_up(e, err);
         return;
     }
-    if (!gs_streq(e->problem, gs_error_message(err)))
-        gs_err("exporter", "%s; no GPU metrics until it works again", gs_error_message(err));
+    tell_away(e, gs_error_message(err), driver->state);
+    if (!e->away_since)
+        e->away_since = gs_mono_ns();
+    e->driver = *driver;
     free(e->problem);
     e->problem = gs_strdup(gs_error_message(err));
     gs_error_free(err);
     sample_free(e->sample);
     e->sample = NULL;
+}
+
+// What may come later must not come unnoticed.
+static void tell_there(struct exporter *e, const struct gpu_snapshot *g)
+{
+    if (e->away_since)
+        gs_info("exporter", "the driver is there after %" PRId64 " s: version %s, %zu GPUs",
+                (gs_mono_ns() - e->away_since) / GS_NS_PER_SEC, g->driver_version, g->n_devices);
+    else if (e->samples && g->n_devices != e->n_gpus)
+        gs_info("exporter", "%zu GPUs now, %zu before", g->n_devices, e->n_gpus);
+    if (!g->n_devices && (!e->samples || e->away_since || e->n_gpus))
+        gs_warn("exporter", "the driver knows no GPU; each pass looks for new ones");
+    e->n_gpus = g->n_devices;
+    e->away_since = 0;
+    free(e->problem);
+    e->problem = NULL;
 }
 
 static void poke_for_new_processes(struct exporter *e)
@@ -252,13 +310,11 @@ static void name_owners(const struct exporter *e, struct sample *s)
     }
 }
 
-static void take_sample(struct exporter *e, struct sample *s)
+static void take_sample(struct exporter *e, struct sample *s, const struct sampler_driver *driver)
 {
     name_owners(e, s);
-    if (e->problem)
-        gs_info("exporter", "NVML works again");
-    free(e->problem);
-    e->problem = NULL;
+    tell_there(e, s->gpus);
+    e->driver = *driver;
     sample_free(e->sample);
     e->sample = s;
     if (e->health)
@@ -271,14 +327,15 @@ static void take_sample(struct exporter *e, struct sample *s)
         e->cfg.on_ready(e->cfg.arg, s->gpus);
 }
 
-static void on_sample(void *arg, struct sample *s, struct gs_error *err, bool opened)
+static void on_sample(void *arg, struct sample *s, struct gs_error *err,
+                      const struct sampler_driver *driver)
 {
     struct exporter *e = arg;
     e->dirty = true;
     if (err)
-        take_failure(e, err, opened);
+        take_failure(e, err, driver);
     else
-        take_sample(e, s);
+        take_sample(e, s, driver);
     // Who asked for the last page will ask for this one: it need not wait then.
     if (e->asked_for)
         write_page(e);
@@ -312,12 +369,25 @@ static void on_cluster_change(void *arg)
     attribution_refresh(e->attribution);
 }
 
+// In a container the driver's files are often those of its start: another one may have those of
+// today's driver.
+static void end_waiting(struct exporter *e)
+{
+    int64_t limit = e->cfg.driver_wait_limit_ns;
+    if (!limit || !e->away_since || e->driver.state == GPU_DRIVER_NO_DEVICE ||
+        gs_mono_ns() - e->away_since < limit)
+        return;
+    give_up(e, gs_error_new(GS_EUNAVAIL, "no driver for %" PRId64 " s: %s", limit / GS_NS_PER_SEC,
+                            e->problem));
+}
+
 static void on_watch(uv_timer_t *t)
 {
     struct exporter *e = t->data;
     bool stuck = is_stuck(e, gs_mono_ns());
     ask_cluster(e);
     tell_missing(e);
+    end_waiting(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
                "a driver call has not returned for %" PRId64

@@ -32,14 +32,20 @@ struct exporter_config {
     const char *label_allowlist; // see pods.h
     // The first sample is there.
     void (*on_ready)(void *arg, const struct gpu_snapshot *first);
-    // The library could not be opened: nothing will ever be sampled. err is the callee's.
+    // Without a driver at the start nothing is sampled and on_open_failed is called; waiting, it is
+    // looked for until it is there.
+    bool wait_for_driver;
+    // Waiting, or after the driver has gone: on_open_failed is called after so long without it, but
+    // not on a machine without a GPU. 0: never.
+    int64_t driver_wait_limit_ns;
+    // Nothing will ever be sampled. err is the callee's.
     void (*on_open_failed)(void *arg, struct gs_error *err);
     void *arg;
 };
 
 struct exporter;
 
-// Strings are borrowed. Answers at once, with 503 until the first sample.
+// Strings are borrowed. Answers at once; /metrics with 503 until the first pass has ended.
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret);
 uint16_t exporter_port(const struct exporter *e);

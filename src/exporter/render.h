@@ -68,6 +68,8 @@ struct render_self {
     bool simulated, has_opened;  // simulated is known once the library is open
     bool fresh;                  // the sample is recent enough to be served
     bool stuck;                  // the sampler hangs in a driver call
+    enum gpu_driver driver;
+    const char *problem; // why there is no sample, in words; NULL: none
     uint64_t samples, failures;
     int64_t now_ns;                               // gs_mono_ns
     const struct attribution_status *attribution; // NULL: not asked for

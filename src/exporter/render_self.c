@@ -55,6 +55,29 @@ static void render_sampling(const struct render_self *self, struct gs_buf *out)
            "How long the last sampling pass took.", (double)self->sample->gpus->duration_us / 1e6);
 }
 
+// In the words of the metric; NULL: none.
+static const char *driver_problem(const struct render_self *self)
+{
+    if (self->stuck)
+        return "no_answer";
+    return self->driver != GPU_DRIVER_UP ? gpu_driver_name(self->driver) : NULL;
+}
+
+static void render_driver(const struct render_self *self, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_driver_problem";
+    const char *problem = driver_problem(self);
+    single(out, "gpuscale_exporter_driver_up", METRICS_GAUGE,
+           "1 when the driver has given a sample and goes on doing so.", self->fresh);
+    family(out, name, METRICS_GAUGE,
+           "1 for the reason why the driver gives nothing, 0 for the others.");
+    for (enum gpu_driver d = GPU_DRIVER_UP; d < GPU_DRIVER_STATES; d++) {
+        const char *reason = d == GPU_DRIVER_UP ? "no_answer" : gpu_driver_name(d);
+        struct metrics_label l = label("reason", reason);
+        metrics_write_sample(out, name, &l, 1, gs_streq(reason, problem));
+    }
+}
+
 static void render_state(const struct gpu_snapshot *g, const char *name, const char *help,
                          bool (*state)(const struct gpu_device *), struct gs_buf *out)
 {
@@ -174,6 +197,7 @@ static void render_missing(const struct render_self *self, struct gs_buf *out)
 void render_self(const struct render_self *self, struct gs_buf *out)
 {
     render_build(self, out);
+    render_driver(self, out);
     render_sampling(self, out);
     if (self->sample) {
         render_state(self->sample->gpus, "gpuscale_exporter_gpu_lost",
@@ -242,6 +266,11 @@ void render_index(const struct render_self *self, struct gs_buf *out)
                    "<p><a href=\"./metrics\">Metrics</a> <a href=\"./health\">Health</a></p>\n");
     if (self->stuck)
         gs_buf_add_str(out, "<p>The driver does not return from a call.</p>\n");
+    if (self->problem) {
+        gs_buf_add_str(out, "<p>No driver: ");
+        add_html(out, self->problem);
+        gs_buf_add_str(out, "</p>\n");
+    }
     if (self->attribution && !self->attribution->up && self->attribution->problem[0]) {
         gs_buf_add_str(out, "<p>No answer from PodResources: ");
         add_html(out, self->attribution->problem);

@@ -23,7 +23,7 @@ struct sampler {
     bool stopping, ended;
     bool left_behind; // a thread of the back end hangs in the driver
     unsigned refs;    // of the loop's handle and of the thread
-    bool opened;      // the library is open
+    struct sampler_driver driver;
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
@@ -53,6 +53,7 @@ static void sampler_free(struct sampler *s)
     sample_free(s->sample);
     gs_error_free(s->error);
     free((char *)s->cfg.backend.library);
+    free((char *)s->cfg.backend.sys);
     free(s);
 }
 
@@ -67,7 +68,7 @@ static void sampler_unref(struct sampler *s)
 
 // --- thread ---
 
-static struct gs_error *open_backend(struct sampler *s)
+static void prepare_backend(struct sampler *s)
 {
     bool wanted[GPU_F_COUNT];
     int64_t every_ns[GPU_F_COUNT];
@@ -80,12 +81,12 @@ static struct gs_error *open_backend(struct sampler *s)
     if (s->backend && changed)
         gpu_backend_want(s->backend, wanted, every_ns);
     if (s->backend)
-        return NULL;
+        return;
     struct gpu_backend_config cfg = s->cfg.backend;
     cfg.wanted = cfg.wanted || changed ? wanted : NULL;
     cfg.every_ns = every_ns;
     cfg.pass_ns = s->cfg.interval_ns;
-    return gpu_backend_open(&cfg, &s->backend);
+    s->backend = gpu_backend_new(&cfg);
 }
 
 static void find_owners(struct sampler *s, struct sample *sample)
@@ -107,11 +108,9 @@ static void find_owners(struct sampler *s, struct sample *sample)
 
 static struct gs_error *take_sample(struct sampler *s, struct sample **ret)
 {
-    struct gs_error *err = open_backend(s);
-    if (err)
-        return err;
+    prepare_backend(s);
     struct gpu_snapshot *gpus = NULL;
-    err = gpu_backend_sample(s->backend, &gpus);
+    struct gs_error *err = gpu_backend_sample(s->backend, &gpus);
     if (err)
         return err;
     struct sample *sample = gs_alloc(sizeof(*sample));
@@ -143,7 +142,8 @@ static void hand_over(struct sampler *s, struct sample *sample, struct gs_error 
         gs_error_free(s->error);
         s->sample = sample;
         s->error = err;
-        s->opened = s->backend != NULL;
+        s->driver = (struct sampler_driver){gpu_backend_driver(s->backend),
+                                            gpu_backend_has_opened(s->backend)};
         uv_async_send(&s->async);
     }
     pthread_mutex_unlock(&s->lock);
@@ -161,20 +161,31 @@ static bool sleep_until(struct sampler *s, int64_t mono_ns)
     return go_on;
 }
 
+// A steady beat; what a long pass has missed is skipped and not made up for.
+static int64_t next_beat(const struct sampler *s, int64_t last)
+{
+    int64_t now = gs_mono_ns(), next = last + s->cfg.interval_ns;
+    return next < now ? now + s->cfg.interval_ns - (now - next) % s->cfg.interval_ns : next;
+}
+
+static int64_t longer_pause(const struct sampler *s, int64_t pause)
+{
+    int64_t first = s->cfg.interval_ns < GS_NS_PER_SEC ? s->cfg.interval_ns : GS_NS_PER_SEC;
+    pause = pause ? 2 * pause : first;
+    return pause < SAMPLER_MAX_PAUSE_NS ? pause : SAMPLER_MAX_PAUSE_NS;
+}
+
 static void *sampler_main(void *arg)
 {
     struct sampler *s = arg;
-    int64_t next = gs_mono_ns();
+    int64_t next = gs_mono_ns(), pause = 0;
     do {
         set_busy(s, gs_mono_ns());
         struct sample *sample = NULL;
         struct gs_error *err = take_sample(s, &sample);
+        pause = err ? longer_pause(s, pause) : 0;
         hand_over(s, sample, err);
-        // A steady beat; what a long pass has missed is skipped and not made up for.
-        int64_t now = gs_mono_ns();
-        next += s->cfg.interval_ns;
-        if (next < now)
-            next = now + s->cfg.interval_ns - (now - next) % s->cfg.interval_ns;
+        next = pause ? gs_mono_ns() + pause : next_beat(s, next);
     } while (sleep_until(s, next));
     bool clean = gpu_backend_stop(s->backend);
     owner_cache_free(s->owners);
@@ -195,10 +206,10 @@ static void on_async(uv_async_t *async)
     pthread_mutex_lock(&s->lock);
     struct sample *sample = GS_TAKE(s->sample);
     struct gs_error *err = GS_TAKE(s->error);
-    bool opened = s->opened;
+    struct sampler_driver driver = s->driver;
     pthread_mutex_unlock(&s->lock);
     if (sample || err)
-        s->cfg.on_sample(s->cfg.arg, sample, err, opened);
+        s->cfg.on_sample(s->cfg.arg, sample, err, &driver);
 }
 
 static void init_sync(struct sampler *s)
@@ -233,6 +244,7 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
     struct sampler *s = gs_alloc(sizeof(*s));
     s->cfg = *cfg;
     s->cfg.backend.library = gs_strdup(cfg->backend.library);
+    s->cfg.backend.sys = gs_strdup(cfg->backend.sys);
     if (cfg->backend.wanted) {
         memcpy(s->wanted, cfg->backend.wanted, sizeof(s->wanted));
         s->cfg.backend.wanted = s->wanted;

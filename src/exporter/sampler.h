@@ -18,13 +18,22 @@ struct sample {
 void sample_free(struct sample *s);
 GS_DEFINE_CLEANUP(struct sample *, sample_free)
 
+struct sampler_driver {
+    enum gpu_driver state;
+    bool opened; // the library could be opened, now or before
+};
+
+// A pass that fails is tried again after a second (or the interval, where that is less) and then
+// with growing pauses up to SAMPLER_MAX_PAUSE_NS: each attempt may start helpers of the driver.
+#define SAMPLER_MAX_PAUSE_NS INT64_C(10000000000)
+
 struct sampler_config {
     struct gpu_backend_config backend; // strings are copied
     int64_t interval_ns;
     struct owner_config owners;
-    // On the loop. Exactly one of the two is NULL; both are the callee's then. The first failure,
-    // when no library could be opened, is told with `opened` false.
-    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err, bool opened);
+    // On the loop. Exactly one of the two is NULL; both are the callee's then.
+    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err,
+                      const struct sampler_driver *driver);
     void *arg;
 };
 

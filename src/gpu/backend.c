@@ -58,6 +58,12 @@ nvml_ret backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
     int64_t now = gs_mono_ns();
     b->calls[call]++;
     b->call_ns[call] += now - b->started_ns;
+    b->answered += ret == NVML_OK;
+    if (ret == NVML_UNINITIALIZED || ret == NVML_DRIVER_NOT_LOADED ||
+        ret == NVML_LIB_RM_VERSION_MISMATCH) {
+        b->driverless++;
+        b->driverless_code = ret;
+    }
     // The event wait speaks for all devices together, and a pair may have lost the other one.
     if (ret == NVML_GPU_IS_LOST && call != NVML_CALL_event_set_wait && call != NVML_CALL_p2p_status)
         b->device_lost = true;
@@ -95,6 +101,21 @@ bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_fi
     return false;
 }
 
+// What the driver has said of a device: another one may say something else, and handles of its may
+// be equal to those of the old one.
+static void expire(struct known_device *k)
+{
+    k->xid_registered = false;
+    k->handle = NULL;
+    k->named = false;
+    k->gpm_validity = GPU_UNKNOWN;
+    k->p2p_ns = k->inforom_ns = 0;
+    memset(k->p2p_peers, 0, sizeof(k->p2p_peers));
+    memset(k->links, 0, sizeof(k->links));
+    memset(k->read_ns, 0, sizeof(k->read_ns));
+    memset(k->kept, 0, sizeof(k->kept));
+}
+
 void backend_unload(struct gpu_backend *b)
 {
     if (b->ready) {
@@ -103,8 +124,7 @@ void backend_unload(struct gpu_backend *b)
             if (!w || !w->known)
                 continue;
             backend_free_gpm(&b->nvml, w->known);
-            w->known->xid_registered = false;
-            w->known->handle = NULL;
+            expire(w->known);
         }
         if (b->events && b->nvml.event_set_free)
             b->nvml.event_set_free(b->events);
@@ -116,24 +136,25 @@ void backend_unload(struct gpu_backend *b)
     b->ready = false;
 }
 
-static bool all_idle(struct gpu_backend *b)
-{
-    bool idle = worker_idle(b->event_worker);
-    for (size_t i = 0; i < GPU_MAX_DEVICES && idle; i++)
-        idle = worker_idle(b->workers[i]);
-    return idle;
-}
-
 // The library stays while a thread hangs in it.
 static void unready(struct gpu_backend *b)
 {
-    if (all_idle(b))
+    if (workers_idle(b))
         backend_unload(b);
 }
 
-static struct gs_error *nvml_error(struct gpu_backend *b, enum nvml_call call, nvml_ret ret)
+static void set_driver(struct gpu_backend *b, enum gpu_driver d)
+{
+    bool lacks = d == GPU_DRIVER_NO_LIBRARY || d == GPU_DRIVER_NOT_LOADED || d == GPU_DRIVER_NO_GPU;
+    if (lacks && !b->nvml.simulated && !machine_may_have_gpu(b->sys))
+        d = GPU_DRIVER_NO_DEVICE;
+    b->driver = d;
+}
+
+static struct gs_error *nvml_error(struct gpu_backend *b, const char *what, nvml_ret ret)
 {
     const char *hint = "";
+    set_driver(b, driver_of(ret));
     if (ret == NVML_DRIVER_NOT_LOADED)
         hint = "; the NVIDIA kernel module is not loaded (nvidia-smi tells more)";
     else if (ret == NVML_LIB_RM_VERSION_MISMATCH)
@@ -141,8 +162,8 @@ static struct gs_error *nvml_error(struct gpu_backend *b, enum nvml_call call, n
     else if (ret == NVML_NO_PERMISSION)
         hint = "; no access to the device nodes /dev/nvidia*";
     return gs_error_new(GS_EUNAVAIL, "NVML (%s): %s failed: %s (%d)%s",
-                        b->nvml.path ? b->nvml.path : "not loaded", nvml_call_symbol(call),
-                        gpu_nvml_error_name(ret), ret, hint);
+                        b->nvml.path ? b->nvml.path : "not loaded", what, gpu_nvml_error_name(ret),
+                        ret, hint);
 }
 
 static struct gs_error *make_ready(struct gpu_backend *b)
@@ -150,21 +171,25 @@ static struct gs_error *make_ready(struct gpu_backend *b)
     if (b->ready)
         return NULL;
     struct gs_error *err = nvml_load(b->library, &b->nvml);
-    if (err)
+    if (err) {
+        set_driver(b,
+                   gs_error_code(err) == GS_ENOTFOUND ? GPU_DRIVER_NO_LIBRARY : GPU_DRIVER_FAILED);
         return err;
+    }
     if (b->cfg.simulated_only && !b->nvml.simulated) {
+        set_driver(b, GPU_DRIVER_FAILED);
         err = gs_error_new(GS_EINVAL, "%s is not the simulated NVML library", b->nvml.path);
         nvml_unload(&b->nvml);
         return err;
     }
     nvml_ret ret = NVML(&b->reader, init);
     if (ret) {
-        err = nvml_error(b, NVML_CALL_init, ret);
+        err = nvml_error(b, nvml_call_symbol(NVML_CALL_init), ret);
         nvml_unload(&b->nvml);
         return err;
     }
     b->simulated = b->nvml.simulated;
-    b->ready = true;
+    b->ready = b->opened = true;
     return NULL;
 }
 
@@ -186,7 +211,8 @@ static void set_config(struct gpu_backend *b, const struct gpu_backend_config *c
 {
     b->cfg = *cfg;
     b->library = gs_strdup(cfg->library);
-    b->cfg.library = NULL;
+    b->sys = gs_strdup(cfg->sys);
+    b->cfg.library = b->cfg.sys = NULL;
     b->cfg.wanted = NULL;
     b->cfg.every_ns = NULL;
     gpu_backend_want(b, cfg->wanted, cfg->every_ns);
@@ -202,7 +228,7 @@ static void set_config(struct gpu_backend *b, const struct gpu_backend_config *c
         b->cfg.clock_window_ns = 300 * GS_NS_PER_SEC;
 }
 
-struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret)
+struct gpu_backend *gpu_backend_new(const struct gpu_backend_config *cfg)
 {
     struct gpu_backend *b = gs_alloc(sizeof(*b));
     set_config(b, cfg);
@@ -215,6 +241,12 @@ struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct g
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&b->done, &attr);
     pthread_condattr_destroy(&attr);
+    return b;
+}
+
+struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret)
+{
+    struct gpu_backend *b = gpu_backend_new(cfg);
     struct gs_error *err = make_ready(b);
     if (err) {
         gpu_backend_close(b);
@@ -272,6 +304,16 @@ void gpu_backend_close(struct gpu_backend *b)
 bool gpu_backend_simulated(const struct gpu_backend *b)
 {
     return b->simulated;
+}
+
+enum gpu_driver gpu_backend_driver(const struct gpu_backend *b)
+{
+    return b->driver;
+}
+
+bool gpu_backend_has_opened(const struct gpu_backend *b)
+{
+    return b->opened;
 }
 
 // --- which device is which ---
@@ -389,75 +431,54 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
     }
 }
 
-// Of more numbers than there is room for the first ones are counted.
-static void total_xid(struct known_device *k, uint32_t xid)
+// A driver may go while the library still counts its GPUs. An error when none of them can be
+// opened; one that does not answer or is lost has a line of its own.
+static struct gs_error *check_opened(struct gpu_backend *b, unsigned count)
 {
-    size_t at = 0;
-    while (at < k->n_xid_totals && k->xid_totals[at].xid != xid)
-        at++;
-    if (at == GPU_MAX_XIDS)
-        return;
-    if (at == k->n_xid_totals)
-        k->xid_totals[k->n_xid_totals++] = (struct gpu_xid_count){.xid = xid};
-    k->xid_totals[at].count++;
-}
-
-static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
-{
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
+    nvml_ret ret = NVML_OK;
+    for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
-        if (!w || !w->known || w->known->handle != e->device)
-            continue;
-        struct known_device *k = w->known;
-        k->last_xid = e->xid;
-        k->xids[k->next_xid].mono_ns = gs_mono_ns();
-        k->xids[k->next_xid].xid = (uint32_t)e->xid;
-        k->next_xid = (k->next_xid + 1) % GPU_MAX_XIDS;
-        k->n_xids += k->n_xids < GPU_MAX_XIDS;
-        total_xid(k, (uint32_t)e->xid);
+        if (!w || !worker_idle(w) || w->ret == NVML_OK || (w->ret == NVML_GPU_IS_LOST && w->known))
+            return NULL;
+        ret = w->ret;
     }
+    return count ? nvml_error(b, "opening the GPUs", ret) : NULL;
 }
 
-static void remember_events(struct gpu_backend *b)
+// Likewise when handles and names are still known and most of the rest is not.
+static struct gs_error *check_answers(struct gpu_backend *b, unsigned count)
 {
-    struct gpu_worker *w = b->event_worker;
-    if (!w || !worker_idle(w))
-        return;
-    for (size_t i = 0; i < w->n_taken; i++)
-        remember_xid(b, &w->taken[i]);
-    w->n_taken = 0;
-    // A set with a lost GPU in it may answer with that for ever: the next pass makes a new one of
-    // the GPUs that are there.
-    if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !all_idle(b))
-        return;
-    NVML(&b->reader, event_set_free, b->events);
-    b->events = NULL;
-    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (b->workers[i] && b->workers[i]->known)
-            b->workers[i]->known->xid_registered = false;
+    unsigned answered = 0, driverless = 0;
+    nvml_ret ret = NVML_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gpu_worker *w = b->workers[i];
+        if (!w || !worker_idle(w))
+            continue;
+        answered += w->reader.answered;
+        driverless += w->reader.driverless;
+        ret = w->reader.driverless ? w->reader.driverless_code : ret;
+    }
+    if (driverless <= answered)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (b->workers[i] && worker_idle(b->workers[i])) {
+            device_free(b->workers[i]->device);
+            b->workers[i]->device = NULL;
+        }
+    }
+    return nvml_error(b, "most of the calls", ret);
 }
 
-static void fill_xids(const struct gpu_backend *b, const struct known_device *k,
-                      struct gpu_device *d)
+static struct gs_error *read_pass(struct gpu_backend *b, unsigned count, bool *posted,
+                                  int64_t deadline)
 {
-    int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
-    d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
-        .validity = k->xid_validity,
-        .i = (int64_t)k->last_xid,
-    };
-    memcpy(d->xid_totals, k->xid_totals, sizeof(d->xid_totals));
-    d->n_xid_totals = k->n_xid_totals;
-    d->n_xids = 0;
-    for (size_t i = 0; i < k->n_xids; i++) {
-        size_t at = 0;
-        if (k->xids[i].mono_ns < since)
-            continue;
-        while (at < d->n_xids && d->xids[at].xid != k->xids[i].xid)
-            at++;
-        if (at == d->n_xids)
-            d->xids[d->n_xids++] = (struct gpu_xid_count){.xid = k->xids[i].xid};
-        d->xids[at].count++;
-    }
+    identify_all(b, count, posted, deadline);
+    struct gs_error *err = check_opened(b, count);
+    if (err)
+        return err;
+    read_all(b, count, posted, deadline);
+    backend_remember_events(b);
+    return check_answers(b, count);
 }
 
 // What this pass can say about the device behind an index.
@@ -476,7 +497,7 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
                 memset(w->known->links, 0, sizeof(w->known->links));
             }
         } else if (w->known) {
-            fill_xids(b, w->known, w->last);
+            backend_fill_xids(b, w->known, w->last);
         }
     } else if (!since && !identified) {
         return;
@@ -562,20 +583,22 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     unsigned count = 0;
     nvml_ret code = NVML(&b->reader, count, &count);
     if (code != NVML_OK) {
-        err = nvml_error(b, NVML_CALL_count, code);
+        err = nvml_error(b, nvml_call_symbol(NVML_CALL_count), code);
         // Also after the driver was unloaded or replaced: a fresh start is the only way back.
         unready(b);
         return err;
     }
     count = count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES;
+    set_driver(b, count ? GPU_DRIVER_UP : GPU_DRIVER_NO_GPU);
+    bool posted[GPU_MAX_DEVICES] = {0};
+    err = read_pass(b, count, posted, start + b->cfg.patience_ns);
+    if (err) {
+        unready(b);
+        return err;
+    }
     struct gpu_snapshot *s = gs_alloc(sizeof(*s));
     s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
     read_system(b, s);
-    bool posted[GPU_MAX_DEVICES] = {0};
-    int64_t deadline = start + b->cfg.patience_ns;
-    identify_all(b, count, posted, deadline);
-    read_all(b, count, posted, deadline);
-    remember_events(b);
     for (uint32_t i = 0; i < count; i++)
         if (b->workers[i])
             collect(b, b->workers[i], posted[i], s);

@@ -22,6 +22,10 @@ struct gpu_reader {
     int64_t started_ns;     // of the call that runs
     unsigned util_capacity; // records that the driver wanted room for so far; 0: not asked yet
     bool device_lost;       // a call of the device being read said GPU_IS_LOST
+    // Of the device being read: calls that gave something, and those that said that there is no
+    // driver (any more).
+    unsigned answered, driverless;
+    nvml_ret driverless_code;
     // What this pass reads, of a worker.
     bool due[GPU_F_COUNT], due_group[GPU_G_COUNT];
     void *scratch; // lists of the driver, grown as needed
@@ -129,9 +133,11 @@ struct gpu_backend {
     atomic_bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
     atomic_uint wanted_version;
     _Atomic int64_t every_ns[GPU_F_COUNT];
-    char *library; // copy of cfg.library
+    char *library, *sys; // copies of cfg's
     struct nvml nvml;
-    bool ready; // loaded and initialised
+    bool ready;  // loaded and initialised
+    bool opened; // it was, once
+    enum gpu_driver driver;
     bool simulated;
     nvml_event_set events;
     enum gpu_validity events_validity; // why there is none
@@ -147,6 +153,9 @@ struct gpu_backend {
 // Books the outcome and the time of a call; returns ret.
 nvml_ret backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
 enum gpu_validity backend_validity(nvml_ret ret);
+enum gpu_driver driver_of(nvml_ret ret); // what a failing call says of the driver
+// False: the PCI bus and the device nodes tell that there is no NVIDIA GPU.
+bool machine_may_have_gpu(const char *sys);
 // A text of the driver for a page: ended, and printable ASCII.
 void backend_clean_text(char *text, size_t size);
 void *backend_scratch(struct gpu_reader *r, size_t n, size_t size); // zeroed
@@ -192,6 +201,10 @@ bool backend_list_processes(struct gpu_reader *r, nvml_device handle, uint32_t g
 void backend_watch_events(struct gpu_reader *r, struct known_device *k); // of the device's worker
 nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret);
 nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w); // into w->taken
+// Of the coordinator: what was taken goes to the devices, and from those into a snapshot.
+void backend_remember_events(struct gpu_backend *b);
+void backend_fill_xids(const struct gpu_backend *b, const struct known_device *k,
+                       struct gpu_device *d);
 
 // --- workers ---
 // Into a place of the back end; NULL: no thread to be had.
@@ -200,6 +213,7 @@ void worker_post(struct gpu_worker *w, enum gpu_job job);
 // Waits until those with a job are done, or until the deadline; the others become late.
 void workers_wait(struct gpu_backend *b, int64_t deadline_ns);
 bool worker_idle(struct gpu_worker *w);             // also when it is NULL
+bool workers_idle(struct gpu_backend *b);           // all of them
 int64_t worker_busy_since_ns(struct gpu_worker *w); // 0: idle
 void backend_unref(struct gpu_backend *b);
 void backend_unload(struct gpu_backend *b); // no thread is inside the library any more

@@ -4,6 +4,8 @@
 
 #include "base/slice.h"
 
+#include <string.h>
+
 void backend_watch_events(struct gpu_reader *r, struct known_device *k)
 {
     if (!backend_wants(r, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS) || k->xid_registered ||
@@ -42,4 +44,77 @@ nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
             w->taken[w->n_taken++] = (struct taken_event){e.device, e.data};
     }
     return NVML_OK;
+}
+
+// --- the coordinator ---
+
+// Of more numbers than there is room for the first ones are counted.
+static void total_xid(struct known_device *k, uint32_t xid)
+{
+    size_t at = 0;
+    while (at < k->n_xid_totals && k->xid_totals[at].xid != xid)
+        at++;
+    if (at == GPU_MAX_XIDS)
+        return;
+    if (at == k->n_xid_totals)
+        k->xid_totals[k->n_xid_totals++] = (struct gpu_xid_count){.xid = xid};
+    k->xid_totals[at].count++;
+}
+
+static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
+{
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
+        struct gpu_worker *w = b->workers[i];
+        if (!w || !w->known || w->known->handle != e->device)
+            continue;
+        struct known_device *k = w->known;
+        k->last_xid = e->xid;
+        k->xids[k->next_xid].mono_ns = gs_mono_ns();
+        k->xids[k->next_xid].xid = (uint32_t)e->xid;
+        k->next_xid = (k->next_xid + 1) % GPU_MAX_XIDS;
+        k->n_xids += k->n_xids < GPU_MAX_XIDS;
+        total_xid(k, (uint32_t)e->xid);
+    }
+}
+
+void backend_remember_events(struct gpu_backend *b)
+{
+    struct gpu_worker *w = b->event_worker;
+    if (!w || !worker_idle(w))
+        return;
+    for (size_t i = 0; i < w->n_taken; i++)
+        remember_xid(b, &w->taken[i]);
+    w->n_taken = 0;
+    // A set with a lost GPU in it may answer with that for ever: the next pass makes a new one of
+    // the GPUs that are there.
+    if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !workers_idle(b))
+        return;
+    NVML(&b->reader, event_set_free, b->events);
+    b->events = NULL;
+    for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
+        if (b->workers[i] && b->workers[i]->known)
+            b->workers[i]->known->xid_registered = false;
+}
+
+void backend_fill_xids(const struct gpu_backend *b, const struct known_device *k,
+                       struct gpu_device *d)
+{
+    int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
+    d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
+        .validity = k->xid_validity,
+        .i = (int64_t)k->last_xid,
+    };
+    memcpy(d->xid_totals, k->xid_totals, sizeof(d->xid_totals));
+    d->n_xid_totals = k->n_xid_totals;
+    d->n_xids = 0;
+    for (size_t i = 0; i < k->n_xids; i++) {
+        size_t at = 0;
+        if (k->xids[i].mono_ns < since)
+            continue;
+        while (at < d->n_xids && d->xids[at].xid != k->xids[i].xid)
+            at++;
+        if (at == d->n_xids)
+            d->xids[d->n_xids++] = (struct gpu_xid_count){.xid = k->xids[i].xid};
+        d->xids[at].count++;
+    }
 }

@@ -219,8 +219,23 @@ const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 // --- back end ---
 struct gpu_backend;
 
+// Whether there is a driver, as of the last attempt to use it.
+enum gpu_driver {
+    GPU_DRIVER_UP,
+    GPU_DRIVER_NO_LIBRARY,
+    GPU_DRIVER_NOT_LOADED,    // the kernel module is not there, or not yet
+    GPU_DRIVER_MISMATCH,      // library and kernel module are of different versions
+    GPU_DRIVER_NO_PERMISSION, // no access to the device nodes
+    GPU_DRIVER_NO_GPU,        // the driver is there and knows no GPU
+    GPU_DRIVER_NO_DEVICE,     // nor can it come: the machine has no NVIDIA GPU
+    GPU_DRIVER_FAILED,        // it answers with another error
+    GPU_DRIVER_STATES
+};
+const char *gpu_driver_name(enum gpu_driver d); // "library_not_found"; "up"
+
 struct gpu_backend_config {
     const char *library; // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
+    const char *sys;     // the host's /sys, for GPU_DRIVER_NO_DEVICE; NULL: "/sys"
     bool simulated_only; // refuse a library that is not the simulated one
     const bool *wanted;  // GPU_F_COUNT of them, copied; NULL: all that take no long time to read
     // GPU_F_COUNT of them, copied: a field is read again after so long and keeps its value until
@@ -240,6 +255,10 @@ struct gpu_backend_config {
 // utilisation (milliseconds each, they walk the clients). PCIe throughput (20 ms a call) is not
 // read.
 struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret);
+// The same without a driver as yet: the first sample opens it, or a later one.
+struct gpu_backend *gpu_backend_new(const struct gpu_backend_config *cfg);
+enum gpu_driver gpu_backend_driver(const struct gpu_backend *b);
+bool gpu_backend_has_opened(const struct gpu_backend *b); // ever
 // False when a thread hangs in the driver: its memory and the library are left behind.
 bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);

@@ -20,6 +20,7 @@ static const char *const search_order[] = {
     "/usr/lib64/libnvidia-ml.so.1",
     "/lib64/libnvidia-ml.so.1",
     "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/run/nvidia/driver/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
     "/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     "/usr/local/nvidia/lib/libnvidia-ml.so.1",

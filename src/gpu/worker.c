@@ -69,6 +69,7 @@ void backend_unref(struct gpu_backend *b)
     pthread_cond_destroy(&b->done);
     pthread_mutex_destroy(&b->lock);
     free(b->library);
+    free(b->sys);
     free(b);
 }
 
@@ -77,6 +78,7 @@ void backend_unref(struct gpu_backend *b)
 static void identify(struct gpu_worker *w)
 {
     w->reader.device_lost = false;
+    w->reader.answered = w->reader.driverless = 0;
     w->uuid[0] = '\0';
     w->ret = NVML(&w->reader, handle_by_index, w->index, &w->handle);
     if (w->ret == NVML_OK)
@@ -293,6 +295,14 @@ void workers_wait(struct gpu_backend *b, int64_t deadline_ns)
 bool worker_idle(struct gpu_worker *w)
 {
     return worker_busy_since_ns(w) == 0;
+}
+
+bool workers_idle(struct gpu_backend *b)
+{
+    bool idle = worker_idle(b->event_worker);
+    for (size_t i = 0; i < GPU_MAX_DEVICES && idle; i++)
+        idle = worker_idle(b->workers[i]);
+    return idle;
 }
 
 int64_t worker_busy_since_ns(struct gpu_worker *w)

@@ -10,6 +10,7 @@
 
 struct opts {
     bool on;
+    enum gs_switch watch;
     const char *address;
     struct gs_opt_list files;
     int64_t interval, wait;
@@ -51,6 +52,7 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_DURATION,
      .offset = offsetof(struct opts, wait),
      .help = "x"},
+    {.name = "watch", .type = GS_OPT_SWITCH, .offset = offsetof(struct opts, watch), .help = "x"},
     {.name = "ratio",
      .alias = "rbmn",
      .arg = "R",
@@ -97,6 +99,21 @@ static void test_forms(void **state)
     assert_false(o.on);
 }
 
+static void test_switches_may_be_unset(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    assert_ok(parse("p", &o, &c, &n));
+    assert_int_equal(o.watch, GS_SWITCH_UNSET);
+    assert_ok(parse("--watch p", &o, &c, &n));
+    assert_int_equal(o.watch, GS_SWITCH_ON);
+    assert_int_equal(n, 1);
+    assert_ok(parse("--watch=false", &o, &c, &n));
+    assert_int_equal(o.watch, GS_SWITCH_OFF);
+    assert_error(parse("--watch=maybe", &o, &c, &n), GS_EINVAL, "not true or false");
+}
+
 static void test_environment_is_below_the_flag(void **state)
 {
     struct opts o;
@@ -136,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_switches_may_be_unset),
         cmocka_unit_test(test_environment_is_below_the_flag),
         cmocka_unit_test(test_errors_help),
         cmocka_unit_test(test_suggestions),

@@ -291,8 +291,8 @@ static inline int teardown(void **state)
     return 0;
 }
 
-// Waits until it serves, and talks to it from then on.
-static inline void connect_exporter(struct fixture *f)
+// Waits until it listens, and talks to it from then on.
+static inline void connect_listener(struct fixture *f)
 {
     const char *url = read_log(f, "/metrics\n");
     if (!url)
@@ -300,7 +300,14 @@ static inline void connect_exporter(struct fixture *f)
     url = strstr(f->log.data, "http://");
     snprintf(f->base_url, sizeof(f->base_url), "%.*s", (int)strcspn(url + 7, "/") + 7, url);
     struct http_client_config cfg = {.base_url = f->base_url};
+    http_client_free(f->client);
     assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
+}
+
+// Likewise until it serves.
+static inline void connect_exporter(struct fixture *f)
+{
+    connect_listener(f);
     WAIT_FOR(f, "/health", f->status == 200);
 }
 

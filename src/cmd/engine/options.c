@@ -327,6 +327,7 @@ static char *value_text(const struct gs_opt *o, const void *at)
             gs_buf_addf(&joined, "%s%s", i ? "," : "", list->items[i]);
         return gs_buf_take(&joined);
     case GS_OPT_DOUBLE:
+    case GS_OPT_SWITCH:
         break;
     }
     return gs_strdup("");

@@ -262,6 +262,34 @@ const struct gs_opt exporter_opts[] = {
          "A driver call that takes longer counts as stuck: GPU metrics are left out and /health "
          "answers 503 until it returns."},
 
+    {.name = "wait-for-driver",
+     .env = "GPUSCALE_EXPORTER_WAIT_FOR_DRIVER",
+     .type = GS_OPT_SWITCH,
+     AT(wait_for_driver),
+     .group = "GPUs",
+     .help = "Without a driver at the start: listen all the same, say why on /health (503) and "
+             "/metrics, and go on looking for it, at least every 10 s. Default: with --kubernetes. "
+             "Else it ends with exit code 1."},
+    {.name = "driver-wait-limit",
+     .env = "GPUSCALE_EXPORTER_DRIVER_WAIT_LIMIT",
+     .arg = "DURATION",
+     .def = "0s",
+     .type = GS_OPT_DURATION,
+     AT(driver_wait_limit_ns),
+     .group = "GPUs",
+     .help = "End with exit code 1 after so long without a driver, at the start or later: for "
+             "containers that get the driver's files when they are made. Not on a machine "
+             "without an NVIDIA GPU. 0: never."},
+    {.name = "host-sys",
+     .env = "GPUSCALE_EXPORTER_HOST_SYS",
+     .arg = "DIR",
+     .def = "/sys",
+     .type = GS_OPT_STRING,
+     AT(host_sys),
+     .group = "GPUs",
+     .help = "Where the host's /sys is: whether there is an NVIDIA GPU on the PCI bus is looked "
+             "up there when there is no driver."},
+
     {.name = "cpu-devices",
      .alias = "p",
      .env = "DCGM_EXPORTER_CPU_DEVICES_STR",

@@ -27,7 +27,9 @@ struct exporter_opts {
     const char *node_name;
     const char *nvml_library;
     const char *simulate;
-    int64_t driver_timeout_ns;
+    int64_t driver_timeout_ns, driver_wait_limit_ns;
+    enum gs_switch wait_for_driver;
+    const char *host_sys;
     bool exit_with_parent;
     int64_t parent_pid;
 };

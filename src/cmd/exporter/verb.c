@@ -69,6 +69,10 @@ static struct gs_error *run_with(const struct exporter_opts *o, const struct sim
         .port = port,
         .backend.library = s->library ? s->library : o->nvml_library,
         .backend.simulated_only = s->library != NULL,
+        .backend.sys = o->host_sys,
+        .wait_for_driver = o->wait_for_driver == GS_SWITCH_ON ||
+                           (o->wait_for_driver == GS_SWITCH_UNSET && o->kubernetes),
+        .driver_wait_limit_ns = o->driver_wait_limit_ns,
         .stuck_after_ns = o->driver_timeout_ns,
         .names =
             {
@@ -141,7 +145,9 @@ const struct gs_verb verb_exporter = {
     .description =
         "Samples the GPUs through the driver's NVML library, finds out which pod each GPU and each "
         "process on it belongs to, and serves the result as Prometheus text on /metrics. /health "
-        "answers 200 while samples arrive. A value that the driver does not give has no line.",
+        "answers 200 while samples arrive. A value that the driver does not give has no line. "
+        "Without "
+        "a driver it ends, or with --kubernetes or --wait-for-driver waits for it.",
     .examples = "gpuscale exporter\n"
                 "gpuscale exporter -k --address 127.0.0.1:9400\n"
                 "gpuscale exporter --simulate 2xTesla-T4",

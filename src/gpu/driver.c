@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether there is a driver and something for it to drive.
+#include "gpu/backend.h"
+
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *gpu_driver_name(enum gpu_driver d)
+{
+    static const char *const names[GPU_DRIVER_STATES] = {
+        "up",     "library_not_found", "not_loaded", "version_mismatch", "no_permission",
+        "no_gpu", "no_device",         "failed",
+    };
+    return names[d];
+}
+
+enum gpu_driver driver_of(nvml_ret ret)
+{
+    switch (ret) {
+    case NVML_DRIVER_NOT_LOADED:
+        return GPU_DRIVER_NOT_LOADED;
+    case NVML_LIB_RM_VERSION_MISMATCH:
+        return GPU_DRIVER_MISMATCH;
+    case NVML_NO_PERMISSION:
+        return GPU_DRIVER_NO_PERMISSION;
+    case NVML_GPU_NOT_FOUND:
+        return GPU_DRIVER_NO_GPU;
+    default:
+        return GPU_DRIVER_FAILED;
+    }
+}
+
+// The first `size` - 1 bytes of a small file; "" when there is none.
+static void read_start(const char *path, char *ret, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(ret, 1, size - 1, f) : 0;
+    ret[n] = '\0';
+    if (f)
+        (void)fclose(f);
+}
+
+// Display controllers, with a connector for a screen or without one; not the vendor's switches and
+// sound devices.
+static bool is_gpu(const char *devices, const char *name)
+{
+    GS_AUTO_FREE char *vendor = gs_format("%s/%s/vendor", devices, name);
+    GS_AUTO_FREE char *class = gs_format("%s/%s/class", devices, name);
+    char text[16];
+    read_start(vendor, text, sizeof(text));
+    if (!gs_starts(text, "0x10de"))
+        return false;
+    read_start(class, text, sizeof(text));
+    return gs_starts(text, "0x03");
+}
+
+bool machine_may_have_gpu(const char *sys)
+{
+    // WSL2 and Tegra boards have theirs elsewhere than on the PCI bus.
+    static const char *const others[] = {"/dev/nvidiactl", "/dev/dxg", "/etc/nv_tegra_release"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++)
+        if (access(others[i], F_OK) == 0)
+            return true;
+    GS_AUTO_FREE char *devices = gs_format("%s/bus/pci/devices", sys ? sys : "/sys");
+    DIR *dir = opendir(devices);
+    if (!dir) // nobody knows
+        return true;
+    bool found = false;
+    for (struct dirent *e; !found && (e = readdir(dir)) != NULL;)
+        found = e->d_name[0] != '.' && is_gpu(devices, e->d_name);
+    closedir(dir);
+    return found;
+}

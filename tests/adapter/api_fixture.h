@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "kube/status.h"
 #include "net/http_client.h"
+#include "patience.h"
 #include "unit.h"
 
 #define VECTOR(items)                                                                              \

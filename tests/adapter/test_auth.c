@@ -27,7 +27,7 @@ struct fixture {
     const struct tls_pair *trust; // of clients; NULL: server_ca
     const char *token_file;       // of clients; NULL: none
     const struct tls_pair *leaf;  // of clients, instead of a fresh one
-    int64_t ttl_ms;               // 0: 10 s
+    int64_t ttl_ms;               // 0: an hour
     bool known;                   // the last request was, before it was checked
 };
 
@@ -129,7 +129,7 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    int64_t ttl_ms = f->ttl_ms ? f->ttl_ms : 10000;
+    int64_t ttl_ms = f->ttl_ms ? f->ttl_ms : 3600000;
     const struct auth_options o = {.authn = f->kube,
                                    .authz = f->kube,
                                    .always_allow_paths = open,

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/api/api.h"
 #include "net/http_client.h"
+#include "patience.h"
 
 struct harness {
     uv_loop_t loop;
@@ -41,7 +42,7 @@ static void request(struct harness *h, const char *method, const char *path, con
     }
     int before = h->done;
     http_send(h->client, &call, &callbacks, h);
-    for (int i = 0; i < 1000 && h->done == before; i++)
+    for (int64_t end = gs_mono_ns() + WAIT_NS; h->done == before && gs_mono_ns() < end;)
         uv_run(&h->loop, UV_RUN_NOWAIT);
     assert_int_equal(h->done, before + 1);
 }
@@ -124,7 +125,7 @@ static int setup_with(void **state, const struct engine_api_config *more)
     cfg.promql = h->promql;
     cfg.retention_ms = 7200000;
     cfg.lookback_ms = 300000;
-    cfg.timeout_ms = 10000;
+    cfg.timeout_ms = WAIT_MS;
     cfg.reload = on_reload;
     cfg.quit = on_quit;
     cfg.arg = h;

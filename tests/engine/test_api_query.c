@@ -39,7 +39,7 @@ static void test_instant_forms(void **state)
                                "\"result\":[{\"metric\":{},\"value\":[100,\"81.5\"]}]}}";
     get(h, "/api/v1/query?query=sum(temperature)&time=1970-01-01T00:01:40Z");
     assert_answer(h, 200, want);
-    post(h, "/api/v1/query", "query=sum(temperature)&time=1e2&timeout=5s");
+    post(h, "/api/v1/query", "query=sum(temperature)&time=1e2&timeout=100s");
     assert_answer(h, 200, want);
     // The body's parameters come first.
     post(h, "/api/v1/query?query=nonsense(&time=5", "query=sum(temperature)&time=100");

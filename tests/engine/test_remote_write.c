@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // remote_write against a receiver of our own that fails in turns: what arrives is decoded and
 // compared with what was appended.
+#include "patience.h"
 #include "unit.h"
 
 #include "base/clock.h"
@@ -11,8 +12,6 @@
 
 #include <signal.h>
 #include <snappy-c.h>
-
-#define DEADLINE_MS 120000 // far beyond what anything here takes
 
 struct fixture {
     uv_loop_t loop;
@@ -83,7 +82,7 @@ static int set_up(void **state)
     assert_ok(http_server_start(&f->loop, &server, serve, f, &f->server));
     f->url = gs_format("http://127.0.0.1:%u/api/v1/write", http_server_port(f->server));
     f->cfg = (struct engine_remote_write_config){.url = f->url,
-                                                 .timeout_ms = DEADLINE_MS,
+                                                 .timeout_ms = WAIT_MS,
                                                  .max_samples_per_send = 37,
                                                  .batch_deadline_ms = 50,
                                                  .min_backoff_ms = 10,
@@ -124,7 +123,7 @@ static void run_for(struct fixture *f, unsigned ms)
 static void run_until_is(struct fixture *f, const size_t *count, size_t n)
 {
     f->times_up = false;
-    uv_timer_start(&f->clock, on_time, DEADLINE_MS, 0);
+    uv_timer_start(&f->clock, on_time, WAIT_MS, 0);
     while (!f->times_up && *count < n)
         uv_run(&f->loop, UV_RUN_ONCE);
     uv_timer_stop(&f->clock);
@@ -321,7 +320,7 @@ static void test_a_flush_sends_all_at_once(void **state)
     run_for(f, 100);
     assert_int_equal(f->requests, 0);
     f->times_up = false;
-    uv_timer_start(&f->clock, on_time, DEADLINE_MS, 0);
+    uv_timer_start(&f->clock, on_time, WAIT_MS, 0);
     remote_write_flush(f->w, on_flushed, f);
     while (!f->times_up)
         uv_run(&f->loop, UV_RUN_ONCE);
@@ -344,7 +343,7 @@ static void test_a_flush_within_a_turn_waits_for_the_next_one(void **state)
         append(f, s, now + 10, 10);
     f->status = 0;
     f->times_up = false;
-    uv_timer_start(&f->clock, on_time, DEADLINE_MS, 0);
+    uv_timer_start(&f->clock, on_time, WAIT_MS, 0);
     remote_write_flush(f->w, on_flushed, f);
     while (!f->times_up)
         uv_run(&f->loop, UV_RUN_ONCE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manager on a loop: groups on their timers, alerts to a server that plays Alertmanager and to
 // a real one where it is installed, the JSON views, reload.
+#include "patience.h"
 #include "unit.h"
 
 #include "base/clock.h"
@@ -92,7 +93,7 @@ static void start(struct world *w, const char *rules)
     w->am = (struct engine_alertmanager_config){
         .scheme = "http",
         .path_prefix = "/base/",
-        .timeout_ms = 2000,
+        .timeout_ms = WAIT_MS,
         .http = {.basic_user = "u", .basic_password = {.text = "p"}},
         .sd.statics = &w->statics,
         .sd.n_statics = 1};
@@ -135,7 +136,7 @@ static void on_tick(uv_timer_t *t)
 // Runs the loop until the condition holds; fails after a minute.
 static bool run_until(struct world *w, bool (*done)(struct world *w))
 {
-    int64_t end = gs_mono_ns() + 60 * GS_NS_PER_SEC;
+    int64_t end = gs_mono_ns() + WAIT_NS;
     uv_timer_start(&w->tick, on_tick, 20, 20);
     while (!done(w) && gs_mono_ns() < end)
         uv_run(&w->loop, UV_RUN_ONCE);

@@ -17,6 +17,7 @@
 #include "net/http_client.h"
 #include "nvmlsim/client.h"
 #include "nvmlsim/sim.h"
+#include "patience.h"
 #include "podresources_fixture.h"
 
 #include <fcntl.h>
@@ -89,7 +90,7 @@ static inline int run_load(void)
     if (sim_ctx_open(0, &c) || sim_mem_alloc(c, (uint64_t)512 << 20, &a))
         return 1;
     for (;;)
-        if (sim_kernel_run(c, 20000, 1.0))
+        if (sim_kernel_run(c, 3600ULL * 1000000, 1.0)) // also while this process stands still
             return 1;
 }
 
@@ -154,7 +155,7 @@ static inline void spawn(struct fixture *f, const char *const *args)
 // Reads the log until it holds `text` or ends. Returns where it is, or NULL.
 static inline const char *read_log(struct fixture *f, const char *text)
 {
-    int64_t deadline = gs_mono_ns() + 20 * GS_NS_PER_SEC;
+    int64_t deadline = gs_mono_ns() + WAIT_NS;
     for (;;) {
         const char *at = f->log.data ? strstr(f->log.data, text) : NULL;
         if (at || gs_mono_ns() > deadline)
@@ -173,7 +174,7 @@ static inline const char *read_log(struct fixture *f, const char *text)
 static inline int wait_exporter(struct fixture *f)
 {
     int status = 0;
-    int64_t deadline = gs_mono_ns() + 20 * GS_NS_PER_SEC;
+    int64_t deadline = gs_mono_ns() + WAIT_NS;
     pid_t done;
     while ((done = waitpid(f->exporter, &status, WNOHANG)) == 0 && gs_mono_ns() < deadline)
         usleep(5000);
@@ -199,7 +200,7 @@ static inline void on_done(void *arg, const struct http_answer *answer, struct g
 
 static inline int get(struct fixture *f, const char *path)
 {
-    struct http_call call = {.path = path, .timeout_ms = 5000};
+    struct http_call call = {.path = path, .timeout_ms = WAIT_MS};
     struct http_callbacks callbacks = {.on_done = on_done};
     f->done = false;
     http_send(f->client, &call, &callbacks, f);
@@ -229,13 +230,13 @@ static inline double value_of(struct fixture *f, const char *name, const char *p
 // Fetches the page until the condition on it holds.
 #define WAIT_FOR(f, path, condition)                                                               \
     do {                                                                                           \
-        int64_t deadline_ = gs_mono_ns() + 20 * GS_NS_PER_SEC;                                     \
+        int64_t deadline_ = gs_mono_ns() + WAIT_NS;                                                \
         do {                                                                                       \
             get((f), (path));                                                                      \
             usleep(20000);                                                                         \
         } while (!(condition) && gs_mono_ns() < deadline_);                                        \
         if (!(condition))                                                                          \
-            fail_msg("not true in 20 s: %s; last page (%d):\n%s", #condition, (f)->status,         \
+            fail_msg("did not come true: %s; last page (%d):\n%s", #condition, (f)->status,        \
                      (f)->body.data);                                                              \
     } while (0)
 
@@ -320,7 +321,7 @@ static inline void start_exporter_with(struct fixture *f, const char *const *ext
                             f->socket,      "--pod-resources-interval",
                             "200ms",        "--collect-interval",
                             "200",          "--driver-timeout",
-                            "500ms",        "--node-name",
+                            "10m",          "--node-name",
                             "node-1",       NULL};
     for (size_t i = 0; extra[i]; i++)
         args[15 + i] = extra[i];

@@ -241,7 +241,7 @@ static void families_of_a_configmap(void **state)
     const char *args[] = {"--simulate", "2xTesla-T4", "--address", "127.0.0.1:0",
                           flags[0],     flags[1],     NULL};
     spawn(f, args);
-    for (int64_t end = gs_mono_ns() + 20 * GS_NS_PER_SEC; gs_mono_ns() < end;) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end;) {
         uv_run(&f->loop, UV_RUN_NOWAIT);
         struct pollfd p = {f->log_fd, POLLIN, 0};
         char chunk[1024];

@@ -10,6 +10,7 @@
 #include "garbage_nvml.h"
 #include "nvmlsim/client.h"
 #include "nvmlsim/sim.h"
+#include "patience.h"
 #include "unit.h"
 
 #include <dlfcn.h>
@@ -70,7 +71,8 @@ static int setup_driver(void **state)
     bool wanted[GPU_F_COUNT];
     for (int i = 0; i < GPU_F_COUNT; i++)
         wanted[i] = i != GPU_F_PCIE_TX && i != GPU_F_PCIE_RX; // these take 20 ms each
-    struct gpu_backend_config cfg = {.library = path, .wanted = wanted};
+    struct gpu_backend_config cfg = {
+        .library = path, .wanted = wanted, .patience_ns = WAIT_NS, .hung_after_ns = WAIT_NS};
     assert_ok(gpu_backend_open(&cfg, &d->backend));
     d->owners = owner_cache_new(&(struct owner_config){0});
     const struct pod_row row = {"ns", "a", "c", "nvidia.com/gpu", d->uuid};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole pages of simulated GPUs in each mode, compared with files in golden/. Set GOLDEN_UPDATE=1
 // to write them anew; then read the difference.
+#include "patience.h"
 #include "unit.h"
 
 #include "base/clock.h"
@@ -69,7 +70,11 @@ static struct gpu_snapshot *sample_twice(const struct counters *counters)
         gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
     counters_wanted(counters, wanted);
-    struct gpu_backend_config cfg = {.library = library, .simulated_only = true, .wanted = wanted};
+    struct gpu_backend_config cfg = {.library = library,
+                                     .simulated_only = true,
+                                     .wanted = wanted,
+                                     .patience_ns = WAIT_NS,
+                                     .hung_after_ns = WAIT_NS};
     struct gpu_backend *backend = NULL;
     struct gpu_snapshot *first = NULL, *s = NULL;
     assert_ok(gpu_backend_open(&cfg, &backend));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the program serves, asked by curl: TLS and passwords, the configuration file, files read anew
 // while it runs, the socket that systemd passes.
+#include "patience.h"
 #include "unit.h"
 
 #include "base/clock.h"
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 15000, MAX_PAGE = 1024 * 1024 };
+enum { MAX_PAGE = 1024 * 1024 };
 
 // Of "secret".
 #define HASH "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
@@ -121,7 +122,7 @@ static void spawn(struct fixture *f, int listen_fd, const char *const *args)
 // What follows `text` in the log, up to the end of the line.
 static char *wait_for_log(struct fixture *f, const char *text)
 {
-    for (int64_t until = gs_mono_ns() + WAIT_MS * GS_NS_PER_MS; gs_mono_ns() < until;) {
+    for (int64_t until = gs_mono_ns() + WAIT_NS; gs_mono_ns() < until;) {
         GS_AUTO_BUF struct gs_buf log = {0};
         gs_error_free(gs_file_read(f->log, MAX_PAGE, &log));
         const char *at = log.data ? strstr(log.data, text) : NULL;
@@ -157,7 +158,7 @@ static int exit_code(struct fixture *f)
 static int ask(struct fixture *f, const char *scheme, const char *options)
 {
     GS_AUTO_FREE char *command =
-        gs_format("curl -s --max-time 10 -w '\\n%%{http_code}' %s %s://127.0.0.1:%d/metrics "
+        gs_format("curl -s --max-time 120 -w '\\n%%{http_code}' %s %s://127.0.0.1:%d/metrics "
                   "2>/dev/null",
                   options, scheme, f->port);
     FILE *out = popen(command, "r");
@@ -173,7 +174,7 @@ static int ask(struct fixture *f, const char *scheme, const char *options)
 
 static void assert_page(struct fixture *f, const char *part, bool want)
 {
-    int64_t until = gs_mono_ns() + WAIT_MS * GS_NS_PER_MS;
+    int64_t until = gs_mono_ns() + WAIT_NS;
     bool has;
     do {
         assert_int_equal(ask(f, "http", ""), 200);
@@ -208,7 +209,7 @@ static void write_pair(struct fixture *f, const char *name, const struct tls_pai
 
 static void wait_for_status(struct fixture *f, const char *options, int want)
 {
-    int64_t until = gs_mono_ns() + WAIT_MS * GS_NS_PER_MS;
+    int64_t until = gs_mono_ns() + WAIT_NS;
     int got;
     while ((got = ask(f, "https", options)) != want && gs_mono_ns() < until)
         usleep(50000);
@@ -290,6 +291,29 @@ static void families_are_read_anew(void **state)
     end(f);
 }
 
+static int samples_so_far(struct fixture *f)
+{
+    assert_int_equal(ask(f, "http", ""), 200);
+    const char *samples = strstr(f->page.data, "\ngpuscale_exporter_samples_total ");
+    assert_non_null(samples);
+    return atoi(strchr(samples + 1, ' '));
+}
+
+// More than one a second, which is what they are by themselves; where the machine stands still for
+// a moment it is looked at once more.
+static void assert_samples_often(struct fixture *f)
+{
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end;) {
+        int before = samples_so_far(f);
+        int64_t start = gs_mono_ns();
+        usleep(500000);
+        int now = samples_so_far(f);
+        if (now - before >= 3 && gs_mono_ns() - start < GS_NS_PER_SEC)
+            return;
+    }
+    fail_msg("the interval is not as configured");
+}
+
 static void configuration_file(void **state)
 {
     struct fixture *f = *state;
@@ -302,11 +326,7 @@ static void configuration_file(void **state)
     free(wait_for_log(f, "watch group \"slow\" matched no configured fields"));
     assert_page(f, "# HELP DCGM_FI_DEV_GPU_TEMP How warm.\n", true);
     assert_page(f, "DCGM_FI_DEV_FB_USED{", false);
-    usleep(1200000);
-    assert_int_equal(ask(f, "http", ""), 200);
-    const char *samples = strstr(f->page.data, "\ngpuscale_exporter_samples_total ");
-    assert_non_null(samples);
-    assert_true(atoi(strchr(samples + 1, ' ')) >= 5); // one a second would be 3
+    assert_samples_often(f);
     write_text(f->yaml, "version: 1\nmetrics:\n  fields:\n"
                         "  - {name: DCGM_FI_DEV_PSTATE, prometheusType: gauge, help: State.}\n");
     kill(f->pid, SIGHUP);
@@ -403,14 +423,18 @@ static void sigterm_while_the_configmap_is_asked_for(void **state)
     const char *const args[] = {"-m", "monitoring:gpu-families", NULL};
     write_text(kubeconfig, text);
     setenv("KUBECONFIG", kubeconfig, 1);
-    spawn(f, 0, args);
+    bool early = false;
+    for (int i = 0; i < 10 && !early; i++) { // once more where the machine is that slow
+        spawn(f, 0, args);
+        int asked = accept(fd, NULL, NULL);
+        assert_true(asked >= 0);
+        int64_t start = gs_mono_ns();
+        end(f); // exits with 0
+        early = gs_mono_ns() - start < 8 * GS_NS_PER_SEC;
+        close(asked);
+    }
+    assert_true(early);
     unsetenv("KUBECONFIG");
-    int asked = accept(fd, NULL, NULL);
-    assert_true(asked >= 0);
-    int64_t start = gs_mono_ns();
-    end(f); // exits with 0
-    assert_true(gs_mono_ns() - start < 8 * GS_NS_PER_SEC);
-    close(asked);
     close(fd);
 }
 

@@ -113,7 +113,7 @@ nvml_ret nvmlDeviceGetClockInfo(nvml_device dev, int type, unsigned *mhz)
 
 nvml_ret nvmlDeviceGetPowerUsage(nvml_device dev, unsigned *milliwatt)
 {
-    while (atomic_load(&fake_nvml.hang))
+    for (; atomic_load(&fake_nvml.hang); atomic_store(&fake_nvml.hangs, true))
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     CHECK(dev);
     *milliwatt = 70123;

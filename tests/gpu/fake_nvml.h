@@ -34,5 +34,6 @@ struct fake_nvml {
     nvml_ret memory_v2_ret;
     _Atomic uint64_t last_seen_us; // as asked for by the last utilisation call
     atomic_bool hang;              // nvmlDeviceGetPowerUsage does not return while set
+    atomic_bool hangs;             // it was called meanwhile
     struct fake_gpu gpus[FAKE_GPUS];
 };

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "fake_nvml.h"
 #include "gpu/gpu.h"
+#include "patience.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static void open_with(const char *name, bool max_util)
     f.fake->stride = 24;
     for (int i = 0; i < FAKE_GPUS; i++)
         f.fake->gpus[i].memory_total = (uint64_t)80 << 30;
-    struct gpu_backend_config cfg = {.library = path, .max_util = max_util};
+    struct gpu_backend_config cfg = {
+        .library = path, .max_util = max_util, .patience_ns = WAIT_NS, .hung_after_ns = WAIT_NS};
     struct gs_error *err = gpu_backend_open(&cfg, &f.backend);
     assert_null(err);
 }

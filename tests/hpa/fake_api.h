@@ -10,6 +10,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/status.h"
+#include "patience.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -324,10 +325,10 @@ static inline void fake_tick(uv_timer_t *t)
 {
 }
 
-// Runs the loop until cond() holds or 10 seconds have passed; gives back what cond() says.
+// Runs the loop until cond() holds or long enough; gives back what cond() says.
 static inline bool fake_wait(struct fake_api *f, bool (*cond)(void *arg), void *arg)
 {
-    const int64_t deadline = gs_mono_ns() + 10 * GS_NS_PER_SEC;
+    const int64_t deadline = gs_mono_ns() + WAIT_NS;
     uv_timer_t tick; // so that the loop turns also when nothing happens
     uv_timer_init(&f->loop, &tick);
     uv_timer_start(&tick, fake_tick, 2, 2);

@@ -7,6 +7,7 @@
 #include "hpa/controller.h"
 #include "kube/object.h"
 #include "local/api_harness.h"
+#include "patience.h"
 
 #define SHOP "/apis/apps/v1/namespaces/default/deployments"
 #define HPAS "/namespaces/default/horizontalpodautoscalers"
@@ -101,7 +102,7 @@ static int64_t replicas(struct bench *b)
 
 static void wait_replicas(struct bench *b, int64_t want)
 {
-    const int64_t deadline = gs_mono_ns() + 10 * GS_NS_PER_SEC;
+    const int64_t deadline = gs_mono_ns() + WAIT_NS;
     while (replicas(b) != want && gs_mono_ns() < deadline)
         uv_run(&b->h.loop, UV_RUN_NOWAIT);
     assert_int_equal(replicas(b), want);
@@ -110,7 +111,7 @@ static void wait_replicas(struct bench *b, int64_t want)
 // Waits until the object at `path` has this member at status.
 static void wait_condition(struct bench *b, const char *path, const char *type, const char *reason)
 {
-    const int64_t deadline = gs_mono_ns() + 10 * GS_NS_PER_SEC;
+    const int64_t deadline = gs_mono_ns() + WAIT_NS;
     const char *seen = NULL;
     bool ok = false;
     while (!ok && gs_mono_ns() < deadline) {

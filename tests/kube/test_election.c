@@ -8,8 +8,22 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { A, B, N };
+
+static int64_t clock_ms = 1000;
+
+// In place of the C library's: monotonic time passes only where the test says so, for the loop too.
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    if (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE)
+        return (int)syscall(SYS_clock_gettime, id, ts);
+    *ts = (struct timespec){.tv_sec = clock_ms / 1000, .tv_nsec = clock_ms % 1000 * GS_NS_PER_MS};
+    return 0;
+}
 
 struct replica {
     struct bench *bench;
@@ -93,11 +107,9 @@ static void leave(struct bench *b, int who)
 
 static void pass(struct bench *b, int64_t ms)
 {
-    const int64_t end = gs_mono_ns() + ms * GS_NS_PER_MS;
-    while (gs_mono_ns() < end) {
-        uv_run(&b->loop, UV_RUN_NOWAIT);
-        uv_sleep(1);
-    }
+    for (const int64_t end = clock_ms + ms; clock_ms < end; clock_ms++)
+        for (int i = 0; i < 4; i++) // a request and its answer
+            uv_run(&b->loop, UV_RUN_NOWAIT);
 }
 
 static int set_up(void **state)

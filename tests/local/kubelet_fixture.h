@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "kube/object.h"
 #include "local/kubelet.h"
+#include "patience.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NODE        "node-1"
-#define DEADLINE_NS (60 * GS_NS_PER_SEC)
+#define NODE "node-1"
 
 struct fixture {
     struct harness h;
@@ -156,7 +156,7 @@ static inline json_t *wait_pod(struct fixture *f, const char *name, const char *
                                pod_check check, const void *arg)
 {
     GS_AUTO_FREE char *last = NULL;
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_pod(f, name);
         if (r.status == 200 && check(r.body, arg))
             return json_incref(r.body);
@@ -197,7 +197,7 @@ static inline bool has_restarts(const json_t *pod, const void *arg)
 
 static inline void wait_pod_gone(struct fixture *f, const char *name)
 {
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_pod(f, name);
         if (r.status == 404)
             return;
@@ -216,7 +216,7 @@ static inline void delete_pod(struct fixture *f, const char *name, const char *q
 static inline void wait_event(struct fixture *f, const char *reason, const char *part)
 {
     GS_AUTO_FREE char *last = NULL;
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = request(&f->h, "GET", "/api/v1/events", NULL);
         size_t i;
         json_t *e;
@@ -236,7 +236,7 @@ static inline void wait_event(struct fixture *f, const char *reason, const char 
 static inline char *wait_log(struct fixture *f, const char *name, const char *part)
 {
     GS_AUTO_FREE char *last = NULL;
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_log(f, name, "");
         if (r.status == 200 && strstr(r.text, part))
             return gs_strdup(r.text);
@@ -259,7 +259,7 @@ static inline bool process_is_gone(pid_t pid)
 
 static inline void wait_process_gone(struct fixture *f, pid_t pid)
 {
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f))
         if (process_is_gone(pid))
             return;
     fail_msg("process %d is still there", (int)pid);

@@ -19,7 +19,7 @@ static const char *running_pid_script(const struct fixture *f)
 static pid_t wait_pid_file(struct fixture *f, const char *name)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", f->dir, name);
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         GS_AUTO_BUF struct gs_buf text = {0};
         int64_t pid;
         GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 64, &text);
@@ -39,7 +39,7 @@ static pid_t wait_pid_file(struct fixture *f, const char *name)
 static void wait_file(struct fixture *f, const char *name)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", f->dir, name);
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f))
         if (access(path, F_OK) == 0)
             return;
     fail_msg("no %s", path);
@@ -100,7 +100,7 @@ static void test_life_of_a_pod(void **state)
     wait_pod_gone(f, "p");
     wait_event(f, "Killing", "Stopping container c");
     GS_AUTO_FREE char *files = gs_format("%s/containers/%s", f->dir, kube_uid(pod));
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; access(files, F_OK) == 0; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; access(files, F_OK) == 0; tick(f))
         assert_true(gs_mono_ns() < end);
 }
 
@@ -307,7 +307,7 @@ static void test_a_sidecar_serves_until_the_end(void **state)
         "'any','command':['sh','-c','sleep 0.1']}]");
     await_pod(f, "p", "succeeded", has_phase, "Succeeded");
     const json_t *side = NULL;
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; !side && gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !side && gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_pod(f, "p");
         side = gs_json_get(
             json_array_get(gs_json_get(r.body, "status", "initContainerStatuses", NULL), 0),

@@ -120,7 +120,7 @@ static void test_the_node(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_JSON json_t *node = NULL;
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end && !node; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end && !node; tick(f)) {
         AUTO_REPLY struct reply r = request(&f->h, "GET", "/api/v1/nodes/" NODE, NULL);
         if (r.status == 200 && kube_condition_true(r.body, "Ready"))
             node = json_incref(r.body);
@@ -138,7 +138,7 @@ static void test_the_node(void **state)
                     NULL),
         "127.0.0.1");
     assert_non_null(gs_json_str(kube_condition(node, "Ready"), "lastHeartbeatTime", NULL));
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply lease =
             request(&f->h, "GET",
                     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" NODE, NULL);
@@ -234,7 +234,7 @@ static struct http_op *follow(struct fixture *f, struct followed *ret)
 
 static void wait_followed(struct fixture *f, const struct followed *l, const char *want)
 {
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f))
         if (l->text.len && strcmp(l->text.data, want) == 0)
             return;
     fail_msg("followed \"%s\", wanted \"%s\"", l->text.len ? l->text.data : "", want);
@@ -253,7 +253,7 @@ static void test_following_a_log(void **state)
     GS_AUTO_FREE char *go = gs_format("%s/go", f->dir);
     fclose(fopen(go, "w"));
     wait_followed(f, &l, "begin\nmiddle\nend\n");
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; !l.ended; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !l.ended; tick(f))
         assert_true(gs_mono_ns() < end);
     gs_buf_finish(&l.text);
 }
@@ -274,7 +274,7 @@ static void test_a_follower_that_leaves(void **state)
     wait_followed(f, &l, "begin\n");
     fixture_stop(f, 1000);
     fixture_end_kubelet(f);
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; !l.ended; tick(f))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !l.ended; tick(f))
         assert_true(gs_mono_ns() < end);
     gs_buf_finish(&l.text);
     fixture_start_kubelet(f);

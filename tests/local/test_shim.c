@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "local/kubelet/proctree.h"
 #include "local/kubelet/shim_log.h"
+#include "patience.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,8 +20,6 @@
 #include <sys/wait.h>
 
 #include <cmocka.h>
-
-#define DEADLINE_NS (30 * GS_NS_PER_SEC)
 
 static char dir[] = "/tmp/gpuscale-shim-XXXXXX";
 static char exe[4096], log_path[64], status_path[64], pid_path[64];
@@ -86,7 +85,7 @@ static void read_text(const char *path, struct gs_buf *ret)
 static pid_t wait_pid(void)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; usleep(5000)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; usleep(5000)) {
         read_text(pid_path, &text);
         int64_t pid;
         if (text.len && text.data[text.len - 1] == '\n') {
@@ -107,7 +106,7 @@ static bool is_gone(pid_t pid)
 
 static void assert_ends(pid_t pid)
 {
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; usleep(5000))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; usleep(5000))
         if (is_gone(pid))
             return;
     fail_msg("process %d is still there", (int)pid);
@@ -116,7 +115,7 @@ static void assert_ends(pid_t pid)
 static struct shim_status wait_status(bool finished)
 {
     struct shim_status s = {0};
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end; usleep(5000)) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; usleep(5000)) {
         struct gs_error *err = shim_status_read(status_path, &s);
         bool ok = !err && (!finished || s.finished_ms);
         gs_error_free(err);
@@ -235,8 +234,7 @@ static void test_marked_processes_can_be_found(void **state)
     assert_int_equal(local_proc_kill_marked(mark, "GPUSCALE_TEST_OTHER=1"), 0);
     assert_false(is_gone(orphan));
     // While it executes another program a process has no environment to be seen.
-    for (int64_t end = gs_mono_ns() + DEADLINE_NS; gs_mono_ns() < end && !is_gone(orphan);
-         usleep(5000))
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end && !is_gone(orphan); usleep(5000))
         local_proc_kill_marked(mark, NULL);
     assert_true(is_gone(orphan));
 }

@@ -2,6 +2,7 @@
 // The short way of the HTTP client against a peer that plays scripted replies, also bad ones.
 #include "base/mem.h"
 #include "net/http_client.h"
+#include "patience.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -148,7 +149,7 @@ static void get(struct fixture *f, const struct http_call *call, struct result *
 
 static void assert_get(struct fixture *f, const char *path, int status, const char *body)
 {
-    struct http_call call = {.path = path, .timeout_ms = 5000};
+    struct http_call call = {.path = path, .timeout_ms = WAIT_MS};
     struct result r = {0};
     get(f, &call, &r);
     assert_ok(GS_TAKE(r.err));
@@ -243,7 +244,7 @@ static void test_nonsense_is_an_error(void **state)
 {
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT("SSH-2.0-x\r\n\r\n"), SCRIPT("SSH-2.0-x\r\n\r\n")));
-    struct http_call call = {.path = "/", .timeout_ms = 5000};
+    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
     get(&f, &call, &r);
     assert_non_null(r.err);
@@ -257,7 +258,7 @@ static void test_cut_body_is_an_error(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
                       SCRIPT("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")));
-    struct http_call call = {.path = "/", .timeout_ms = 5000};
+    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
     get(&f, &call, &r);
     assert_non_null(r.err);
@@ -281,7 +282,7 @@ static void test_headers_go_along_through_libcurl(void **state)
     static const char odd[] = "HTTP/1.1 100 Continue\r\n\r\n" OK("3", "one");
     const struct http_header headers[] = {
         {"Accept", "text/plain;q=0.5"}, {"X-Other", "a: b"}, {NULL, NULL}};
-    struct http_call call = {.path = "/", .headers = headers, .timeout_ms = 5000};
+    struct http_call call = {.path = "/", .headers = headers, .timeout_ms = WAIT_MS};
     struct fixture f;
     struct result r = {0};
     begin(&f, SCRIPTS(SCRIPT(odd), SCRIPT(odd)));
@@ -315,7 +316,7 @@ static void test_nobody_listens(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
     stop_peer(&f.peer);
-    struct http_call call = {.path = "/", .timeout_ms = 5000};
+    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
     get(&f, &call, &r);
     assert_error(GS_TAKE(r.err), GS_EUNAVAIL, f.base);
@@ -329,7 +330,7 @@ static void test_too_large(void **state)
 {
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("7", "1234567"))));
-    struct http_call call = {.path = "/", .timeout_ms = 5000, .max_reply = 6};
+    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS, .max_reply = 6};
     struct result r = {0};
     get(&f, &call, &r);
     assert_error(GS_TAKE(r.err), GS_ELIMIT, "larger than the limit of 6 bytes");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The TLS server and the libcurl client against each other, and the server against raw sockets.
-#include "base/clock.h"
+#include "patience.h"
+
 #include "base/mem.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
@@ -22,7 +23,7 @@
 
 #include <cmocka.h>
 
-#define DEADLINE_NS (30 * GS_NS_PER_SEC)
+enum { LEAST_TURNS = 20 };
 
 struct fixture {
     uv_loop_t loop;
@@ -50,7 +51,7 @@ struct result {
 
 static bool run_until(struct fixture *f, bool (*condition)(void *arg), void *arg)
 {
-    int64_t end = gs_mono_ns() + DEADLINE_NS;
+    int64_t end = gs_mono_ns() + WAIT_NS;
     while (!condition(arg)) {
         if (gs_mono_ns() > end)
             return false;
@@ -65,16 +66,23 @@ static bool is_set(void *flag)
     return *(int *)flag != 0;
 }
 
+// There are some turns also where the machine stands still the whole time.
 static void run_ms(struct fixture *f, int ms)
 {
     int64_t end = gs_mono_ns() + ms * GS_NS_PER_MS;
-    while (gs_mono_ns() < end) {
+    for (int turns = 0; turns < LEAST_TURNS || gs_mono_ns() < end; turns++) {
         uv_run(&f->loop, UV_RUN_NOWAIT);
         usleep(200);
     }
 }
 
 #define wait_for(f, flag) assert_true(run_until((f), is_set, &(flag)))
+
+#define wait_until(f, condition)                                                                   \
+    do {                                                                                           \
+        for (int64_t end_ = gs_mono_ns() + WAIT_NS; !(condition); run_ms((f), 1))                  \
+            assert_true(gs_mono_ns() < end_);                                                      \
+    } while (0)
 
 // --- handlers ---
 
@@ -413,7 +421,7 @@ static void test_connection_is_reused(void **state)
 static void test_closed_connections_are_noticed(void **state)
 {
     enum { N = 20 };
-    struct fixture *f = setup(true, (struct http_server_config){.idle_timeout_s = 1});
+    struct fixture *f = setup(true, (struct http_server_config){0});
     f->client = client_for(f, true, (struct http_client_config){.ca_pem = f->ca.cert_pem});
     struct result *r[N];
     for (int i = 0; i < N; i++)
@@ -423,7 +431,13 @@ static void test_closed_connections_are_noticed(void **state)
         assert_int_equal(r[i]->status, 200);
         drop(r[i]);
     }
-    run_ms(f, 3000);
+    const struct http_server_config again = {.address = "127.0.0.1",
+                                             .port = http_server_port(f->server),
+                                             .cert_pem = f->server_pair.cert_pem,
+                                             .key_pem = f->server_pair.key_pem,
+                                             .client_ca_pem = f->ca.cert_pem};
+    http_server_stop(GS_TAKE(f->server));
+    assert_null(http_server_start(&f->loop, &again, handle, f, &f->server));
     struct result *after = fetch(f, f->client, (struct http_call){.path = "/peer"});
     assert_null(after->message);
     assert_int_equal(after->status, 200);
@@ -449,11 +463,7 @@ static void test_unix_socket_client(void **state)
     struct result *r = start(f, f->client, (struct http_call){.path = "/v1"}, &collect);
     int fd = -1;
     fcntl(listener, F_SETFL, O_NONBLOCK);
-    for (int i = 0; i < 1000 && fd < 0; i++) {
-        run_ms(f, 5);
-        fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
-    }
-    assert_true(fd >= 0);
+    wait_until(f, (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
     GS_AUTO_BUF struct gs_buf got = {0};
     assert_true(raw_expect(f, fd, "GET /v1 HTTP/1.1\r\nHost: docker\r\n", &got));
     raw_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -502,7 +512,7 @@ static void test_body_limits(void **state)
     gs_buf_clear(&got);
     raw_send(fd, "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     struct raw_wait w = {fd, NULL, &got, false};
-    int64_t end = gs_mono_ns() + DEADLINE_NS;
+    int64_t end = gs_mono_ns() + WAIT_NS;
     while (!raw_has(&w) && gs_mono_ns() < end) {
         char chunk[600];
         int n = snprintf(chunk, sizeof(chunk), "1f4\r\n%.500s\r\n", body);
@@ -555,18 +565,12 @@ static void test_late_answer_and_stream(void **state)
     struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
     struct result *r = start(
         f, f->client, (struct http_call){.path = "/stream", .timeout_ms = UINT_MAX}, &streaming);
-    bool both = false;
-    for (int i = 0; i < 1000 && !both; i++) {
-        run_ms(f, 5);
-        both = f->held && r->data.len;
-    }
-    assert_true(both);
+    wait_until(f, f->held && r->data.len);
     assert_string_equal(r->data.data, "first ");
     run_ms(f, 2500); // longer than the idle timeout
     assert_int_equal(r->done + hold->done + f->aborted + f->closed, 0);
     http_stream_write(f->stream, GS_SLICE("second "));
-    for (int i = 0; i < 1000 && r->data.len < 13; i++)
-        run_ms(f, 5);
+    wait_until(f, r->data.len >= 13);
     assert_string_equal(r->data.data, "first second ");
     http_reply_text(f->held, 200, "at last");
     wait_for(f, hold->done);
@@ -590,8 +594,7 @@ static void check_disconnects(bool tls)
     struct fixture *f = setup(tls, (struct http_server_config){0});
     f->client = client_for(f, tls, (struct http_client_config){.ca_pem = f->ca.cert_pem});
     struct result *r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
-    for (int i = 0; i < 1000 && !r->data.len; i++)
-        run_ms(f, 5);
+    wait_until(f, r->data.len);
     assert_non_null(f->stream);
     run_ms(f, 50);
     http_op_cancel(r->op);
@@ -600,8 +603,7 @@ static void check_disconnects(bool tls)
     drop(r);
 
     r = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
-    for (int i = 0; i < 1000 && !f->held; i++)
-        run_ms(f, 5);
+    wait_until(f, f->held);
     http_op_cancel(r->op);
     wait_for(f, f->aborted);
     drop(r);
@@ -641,9 +643,7 @@ static void test_slow_stream_reader_is_cut(void **state)
     struct fixture *f = setup(false, (struct http_server_config){0});
     int fd = raw_connect(f);
     raw_send(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
-    for (int i = 0; i < 1000 && !f->stream; i++)
-        run_ms(f, 5);
-    assert_non_null(f->stream);
+    wait_until(f, f->stream);
     GS_AUTO_FREE char *block = gs_alloc(256 * 1024);
     memset(block, 's', 256 * 1024);
     for (int i = 0; i < 200 && f->stream; i++) { // 50 MB into a socket nobody reads
@@ -869,8 +869,7 @@ static void test_stop_while_busy(void **state)
     f->client = client_for(f, false, (struct http_client_config){0});
     struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
     struct result *r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
-    for (int i = 0; i < 1000 && !(f->held && r->data.len); i++)
-        run_ms(f, 5);
+    wait_until(f, f->held && r->data.len);
     http_server_stop(GS_TAKE(f->server));
     assert_int_equal(f->closed, 1); // at once: the handler's context may go away now
     assert_int_equal(f->aborted, 1);
@@ -892,8 +891,7 @@ static void test_drain(void **state)
     raw_send(quiet, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_true(raw_expect(f, quiet, "GET /a", &idle));
     raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-    for (int i = 0; i < 1000 && !f->held; i++)
-        run_ms(f, 5);
+    wait_until(f, f->held);
     http_server_drain(f->server);
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons(http_server_port(f->server)),
@@ -936,8 +934,7 @@ static void test_one_handler_answers_another(void **state)
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
     struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
-    for (int i = 0; i < 1000 && !f->held; i++)
-        run_ms(f, 5);
+    wait_until(f, f->held);
     struct result *r = start(f, f->client, (struct http_call){.path = "/release"}, &collect);
     wait_for(f, hold->done);
     wait_for(f, r->done);
@@ -952,8 +949,7 @@ static void test_answer_after_peer_left(void **state)
     struct fixture *f = setup(false, (struct http_server_config){0});
     int fd = raw_connect(f);
     raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-    for (int i = 0; i < 1000 && !f->held; i++)
-        run_ms(f, 5);
+    wait_until(f, f->held);
     struct http_exchange *x = f->held;
     http_on_abort(x, NULL, NULL); // a handler that does not listen
     close(fd);

@@ -248,7 +248,7 @@ static void test_calls_hang_as_told(void **state)
     pthread_join(t, &rc);
     assert_ptr_equal(rc, NULL);
     // Nor in the way of the shutdown.
-    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 300, 0));
+    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
     assert_int_equal(pthread_create(&t, NULL, call_power, (void *)(uintptr_t)d), 0);
     sleep_ms(50);
     assert_int_equal(nv.nvmlShutdown(), 0);

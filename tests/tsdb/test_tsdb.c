@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "patience.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -550,7 +551,8 @@ static void live_and_die(const struct stored *s, unsigned seed, int64_t from, co
     }
     // A snapshot counts when its file is on the disk: one life of five sees that, the others end
     // before.
-    for (int i = 0; seed % 5 == 0 && log_begins_at_1(s) && i < 3000; i++) {
+    for (int64_t end = gs_mono_ns() + WAIT_NS;
+         seed % 5 == 0 && log_begins_at_1(s) && gs_mono_ns() < end;) {
         usleep(1000);
         tsdb_sync(mine.db);
     }
@@ -638,8 +640,8 @@ static void a_changed_byte_of_a_snapshot_costs_its_series(void **state)
         for (const char *pod = "abcdef"; *pod; pod++)
             append(s.db, "m", (char[]){*pod, 0}, 10 + i, i * *pod);
     // Until its file is on the disk and the log before it is gone.
-    for (int i = 0; log_begins_at_1(&s); i++) {
-        assert_true(i < 3000);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; log_begins_at_1(&s);) {
+        assert_true(gs_mono_ns() < end);
         tsdb_sync(s.db);
         usleep(10000);
     }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "exporter/absent.h"
 #include "exporter/cluster.h"
 #include "exporter/missing.h"
 #include "exporter/render.h"
@@ -32,6 +33,7 @@ struct exporter {
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
     size_t hung;                      // GPUs that do not answer, as told last
+    struct sources sources;
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
     struct renderer *renderer;
@@ -85,6 +87,8 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
         .now_ns = now,
         .attribution = e->attribution ? status : NULL,
         .missing = e->missing,
+        .sources = &e->sources,
+        .rows_left_out = e->cfg.names.counters ? e->cfg.names.counters->n_warnings : 0,
     };
 }
 
@@ -323,8 +327,11 @@ static void take_sample(struct exporter *e, struct sample *s, const struct sampl
     e->opened = true;
     e->simulated = s->gpus->simulated;
     poke_for_new_processes(e);
-    if (e->samples++ == 0 && e->cfg.on_ready)
+    if (e->samples++)
+        return;
+    if (e->cfg.on_ready)
         e->cfg.on_ready(e->cfg.arg, s->gpus);
+    absent_tell(e->cfg.names.counters, s->gpus);
 }
 
 static void on_sample(void *arg, struct sample *s, struct gs_error *err,
@@ -387,6 +394,7 @@ static void on_watch(uv_timer_t *t)
     bool stuck = is_stuck(e, gs_mono_ns());
     ask_cluster(e);
     tell_missing(e);
+    sources_look(&e->sources);
     end_waiting(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
@@ -493,6 +501,9 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->cfg = *cfg;
     if (!e->cfg.stuck_after_ns)
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
+    e->sources.hpc_dir = e->cfg.names.hpc_dir;
+    e->sources.proc = e->cfg.proc;
+    sources_look(&e->sources);
     set_health(e);
     e->renderer = renderer_new(&e->cfg.names);
     struct gs_buf empty = {0};
@@ -527,6 +538,11 @@ void exporter_set_counters(struct exporter *e, const struct counters *counters)
     counters_wanted(counters, wanted);
     counters_every(counters, every_ns);
     sampler_want(e->sampler, wanted, every_ns);
+}
+
+void exporter_set_source(struct exporter *e, enum source_kind k, const char *problem)
+{
+    sources_set(&e->sources, k, problem);
 }
 
 uint16_t exporter_port(const struct exporter *e)

@@ -5,6 +5,7 @@
 
 #include "exporter/counters.h"
 #include "exporter/render.h"
+#include "exporter/sources.h"
 #include "gpu/gpu.h"
 #include "kube/client.h"
 #include "net/http.h"
@@ -48,6 +49,8 @@ struct exporter;
 // Strings are borrowed. Answers at once; /metrics with 503 until the first pass has ended.
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret);
+// Something that a flag names is missing, or there again (problem NULL).
+void exporter_set_source(struct exporter *e, enum source_kind k, const char *problem);
 uint16_t exporter_port(const struct exporter *e);
 // Other families, borrowed as the first ones were; those are not needed any more afterwards.
 void exporter_set_counters(struct exporter *e, const struct counters *counters);

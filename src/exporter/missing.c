@@ -87,14 +87,14 @@ unsigned missing_find(const struct missing_facts *f)
 {
     const struct device_map *map = attribution_map(f->attribution);
     struct seen seen = look(f->sample, map);
+    unsigned unseen = bit(seen.processes && seen.gone == seen.processes, MISSING_PROCESSES);
     if (!f->attribution)
-        return bit(seen.of_pods > 0, MISSING_FLAG);
+        return bit(seen.of_pods > 0, MISSING_FLAG) | unseen;
     struct attribution_status status = attribution_status(f->attribution);
-    unsigned found = of_kubelet(&status) | of_cluster(f->cluster);
+    unsigned found = of_kubelet(&status) | of_cluster(f->cluster) | unseen;
     if (!map)
         return found;
     return found | of_map(map, &seen, f->sample->gpus->n_devices) |
-           bit(seen.processes && seen.gone == seen.processes, MISSING_PROCESSES) |
            bit(seen.anonymous != NULL, MISSING_NAMES);
 }
 

@@ -9,6 +9,7 @@
 #include "exporter/health.h"
 #include "exporter/missing.h"
 #include "exporter/sampler.h"
+#include "exporter/sources.h"
 
 // Pod facts of the API server. Strings are borrowed until the next call; false: not known.
 struct render_pod {
@@ -74,6 +75,8 @@ struct render_self {
     int64_t now_ns;                               // gs_mono_ns
     const struct attribution_status *attribution; // NULL: not asked for
     unsigned missing;                             // bits of enum missing_reason
+    const struct sources *sources;                // NULL: none
+    size_t rows_left_out;                         // of the counters file
 };
 void render_self(const struct render_self *self, struct gs_buf *out);
 

@@ -111,6 +111,7 @@ static void render_absent(const struct gpu_snapshot *g, struct gs_buf *out)
         unsigned n[GPU_HUNG + 1] = {0};
         for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
             n[g->devices[i].fields[f].validity]++;
+        n[g->devices[i].process_util]++;
         for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_HUNG; v++) {
             struct metrics_label labels[] = {label("gpu", index), label("UUID", g->devices[i].uuid),
                                              label("reason", gpu_validity_text(v))};
@@ -212,6 +213,10 @@ void render_self(const struct render_self *self, struct gs_buf *out)
     if (self->attribution)
         render_podresources(self, out);
     render_missing(self, out);
+    if (self->sources)
+        sources_render(self->sources, out);
+    single(out, "gpuscale_exporter_rows_left_out", METRICS_GAUGE,
+           "Rows of the counters file that have no family here.", (double)self->rows_left_out);
 }
 
 // --- page ---

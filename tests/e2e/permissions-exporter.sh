@@ -26,12 +26,13 @@ wait_for 60 "exporter without pods says so" has no-pods '^gpuscale_exporter_pods
 wait_for 30 "it names the pod all the same" has no-pods '^DCGM_FI_DEV_GPU_UTIL\{.*pod="bert-intent-detection-'
 has no-pods 'pod_uid="' && fail "the exporter without pods knows their UIDs"
 logged exporter no-pods 'pods is forbidden' || fail "the exporter without pods says: $(log_of exporter no-pods)"
+wait_for 60 "exporter without its ConfigMap says so in a metric" has no-map '^gpuscale_exporter_source_up\{source="configmap"\} 0'
 wait_for 60 "exporter without its ConfigMap says so" logged exporter no-map 'exporter-metrics-config-map" is forbidden'
 kubectl apply -f "$deploy/exporter-rbac.yaml" >/dev/null
 wait_for 90 "exporter with pods again: UIDs" has no-pods '^DCGM_FI_DEV_GPU_UTIL\{.*pod_uid="'
 wait_for 30 "exporter with pods again: nothing is missing" has no-pods '^gpuscale_exporter_pods_missing\{reason="api_no_permission"\} 0'
 wait_for 120 "exporter with its ConfigMap" has no-map '^# HELP DCGM_FI_DEV_GPU_UTIL by the ConfigMap'
-restarts=$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-exporter-no-pods -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
-[ "$restarts" = 0 ] || fail "the exporter without pods was restarted"
+restarts=$(kubectl -n monitoring get pods -l 'app.kubernetes.io/name in (gpuscale-exporter-no-pods, gpuscale-exporter-no-map)' -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
+[ "$restarts" = 0 ] || fail "an exporter without its rights was restarted"
 kubectl -n monitoring delete daemonset gpuscale-exporter-no-pods gpuscale-exporter-no-map --wait=false >/dev/null
 ok "the exporter without its rights: page and log name them; given back, pods have their UIDs, the ConfigMap its families"

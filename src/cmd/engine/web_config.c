@@ -173,7 +173,7 @@ struct gs_error *web_config_load(const char *path, struct web_config **ret)
         err = read_document(docs.items[0].value, path, w);
     if (err) {
         web_config_free(w);
-        return gs_error_wrap(err, "--web.config.file");
+        return gs_error_wrap(err, "the web configuration");
     }
     *ret = w;
     return NULL;

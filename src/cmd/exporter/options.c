@@ -49,7 +49,9 @@ const struct gs_opt exporter_opts[] = {
      .arg = "NAMESPACE:NAME",
      .type = GS_OPT_STRING,
      AT(configmap),
-     .help = "Take the families from the key metrics of a ConfigMap, read once at the start."},
+     .help =
+         "Take the families from the key metrics of a ConfigMap, read once. Until it can be read "
+         "they are those of --collectors."},
     {.name = "devices",
      .alias = "d",
      .env = "DCGM_EXPORTER_DEVICES_STR",

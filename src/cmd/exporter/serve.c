@@ -8,6 +8,7 @@
 #include "cmd/engine/web_config.h"
 #include "cmd/exporter/changes.h"
 #include "cmd/exporter/config_file.h"
+#include "cmd/exporter/configmap.h"
 #include "cmd/exporter/listen_fds.h"
 #include "cmd/exporter/setup.h"
 
@@ -15,6 +16,7 @@
 
 // After the first sample, so that what opening the driver's library took is over.
 enum { TRIM_AFTER_MS = 2000 };
+enum { CONFIGMAP_WAIT_MS = 3000 }; // then it starts without, and takes it when it comes
 enum { LOOK_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
 
 struct run {
@@ -31,6 +33,10 @@ struct run {
     size_t n_servers;
     struct http_client *http;
     struct kube_client *kube;
+    struct configmap *configmap; // NULL: none is asked for
+    char *configmap_problem;     // before the exporter is there
+    struct gs_error *rows_err;   // likewise: its rows are wrong
+    bool has_counters;
     struct gs_error *err;
     int64_t started_ns;
     bool ending; // by a signal
@@ -238,13 +244,83 @@ static struct gs_error *connect_cluster(void *arg, struct kube_client **ret)
     return err;
 }
 
-static struct gs_error *load_configmap(struct run *r, const char *name)
+// --- the ConfigMap ---
+
+static void use_counters(struct run *r, struct counters *counters)
 {
-    struct kube_client *kube = NULL;
-    struct gs_error *err = connect_cluster(r, &kube);
+    if (r->exporter)
+        exporter_set_counters(r->exporter, counters);
+    free_counters(r->counters);
+    r->counters = counters;
+    r->has_counters = true;
+}
+
+static struct gs_error *on_configmap(void *arg, const char *source, struct gs_slice text)
+{
+    struct run *r = arg;
+    struct counters *counters = gs_alloc(sizeof(*counters));
+    struct gs_error *err = exporter_parse_counters(source, text, counters);
     if (!err)
-        err = exporter_load_configmap(&r->loop, kube, name, &r->ending, r->counters);
-    return err ? err : set_groups(r->opts, &r->file, r->counters);
+        err = set_groups(r->opts, &r->file, counters);
+    if (err) {
+        free_counters(counters);
+        if (!r->exporter && !r->rows_err)
+            r->rows_err =
+                gs_error_new(gs_error_code(err), "--configmap-data: %s", gs_error_message(err));
+        return err;
+    }
+    if (r->exporter)
+        gs_info("exporter", "%s: %zu families", source, counters->n_families);
+    use_counters(r, counters);
+    if (r->exporter)
+        exporter_set_source(r->exporter, SOURCE_CONFIGMAP, NULL);
+    return NULL;
+}
+
+static void on_configmap_problem(void *arg, const char *problem)
+{
+    struct run *r = arg;
+    if (r->exporter)
+        gs_warn("exporter", "%s", problem);
+    free(r->configmap_problem);
+    r->configmap_problem = gs_strdup(problem);
+}
+
+static void on_wait_over(uv_timer_t *t)
+{
+    *(bool *)t->data = true;
+}
+
+// What is wrong in it ends the start; that it cannot be had does not.
+static struct gs_error *await_configmap(struct run *r)
+{
+    const struct configmap_config cfg = {
+        .name = r->opts->configmap,
+        .connect = connect_cluster,
+        .on_text = on_configmap,
+        .on_problem = on_configmap_problem,
+        .arg = r,
+    };
+    uv_timer_t timer;
+    bool over = false;
+    uv_timer_init(&r->loop, &timer);
+    timer.data = &over;
+    uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
+    r->configmap = configmap_start(&r->loop, &cfg);
+    while (!configmap_answered(r->configmap) && !over && !r->ending)
+        uv_run(&r->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&r->loop, UV_RUN_NOWAIT);
+    if (over && !r->configmap_problem)
+        r->configmap_problem =
+            gs_format("--configmap-data: no answer in %d s", CONFIGMAP_WAIT_MS / 1000);
+    return GS_TAKE(r->rows_err);
+}
+
+static struct gs_error *load_counters(struct run *r)
+{
+    struct gs_error *err = exporter_configmap(r->opts) ? await_configmap(r) : NULL;
+    return err || r->has_counters ? err : read_counters(r->opts, &r->file, r->counters);
 }
 
 // Passes come as often as the group that is read most often; what is read less often is left out of
@@ -269,8 +345,7 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     if (!err)
         err = set_interval(r, cfg);
     if (!err)
-        err = exporter_configmap(o) ? load_configmap(r, o->configmap)
-                                    : read_counters(o, &r->file, r->counters);
+        err = load_counters(r);
     if (!err)
         err = web_config_load(o->web_config, &r->web);
     if (err)
@@ -282,6 +357,9 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     without_server.names.counters = r->counters;
     without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
+    if (!err && exporter_configmap(o))
+        exporter_set_source(r->exporter, SOURCE_CONFIGMAP,
+                            r->has_counters ? NULL : r->configmap_problem);
     return err ? err : start_servers(r, cfg);
 }
 
@@ -290,6 +368,9 @@ static void finish_run(struct run *r, bool *ret_ended)
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
     *ret_ended = exporter_stop(r->exporter);
+    configmap_stop(r->configmap);
+    free(r->configmap_problem);
+    gs_error_free(r->rows_err);
     kube_client_free(r->kube);
     if (r->http)
         http_client_free(r->http);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define DEFAULT_COUNTERS "/etc/dcgm-exporter/default-counters.csv"
-enum { MAX_CSV = 1024 * 1024, CONFIGMAP_WAIT_MS = 10000 };
+enum { MAX_CSV = 1024 * 1024 };
 
 // --- families ---
 
@@ -85,61 +85,6 @@ const char *exporter_find_socket(const char *socket)
         }
     }
     return socket;
-}
-
-struct configmap_wait {
-    bool done;
-    char *text;
-    struct gs_error *err;
-};
-
-static void on_configmap(void *arg, int status, json_t *body, struct gs_error *err)
-{
-    struct configmap_wait *w = arg;
-    (void)status;
-    w->done = true;
-    w->err = err;
-    if (err)
-        return;
-    const char *text = gs_json_str(json_object_get(body, "data"), "metrics", NULL);
-    if (text)
-        w->text = gs_strdup(text);
-    else
-        w->err = gs_error_new(GS_ENOTFOUND, "it has no key \"metrics\"");
-}
-
-static void on_wait_over(uv_timer_t *t)
-{
-    *(bool *)t->data = true;
-}
-
-struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
-                                         const char *name, const bool *ending, struct counters *ret)
-{
-    const char *colon = strchr(name, ':');
-    GS_AUTO_FREE char *ns = gs_strndup(name, (size_t)(colon - name));
-    struct configmap_wait w = {0};
-    struct kube_request *request =
-        kube_get(kube, KUBE_CONFIGMAPS, ns, colon + 1, NULL, on_configmap, &w);
-    uv_timer_t timer;
-    bool over = false;
-    uv_timer_init(loop, &timer);
-    timer.data = &over;
-    uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
-    while (!w.done && !over && !*ending)
-        uv_run(loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(loop, UV_RUN_NOWAIT);
-    if (!w.done) {
-        kube_request_cancel(request);
-        w.err = over ? gs_error_new(GS_ETIMEOUT, "no answer in %d s", CONFIGMAP_WAIT_MS / 1000)
-                     : gs_error_new(GS_EUNAVAIL, "ended before the answer");
-    }
-    GS_AUTO_FREE char *text = w.text;
-    GS_AUTO_FREE char *source = gs_format("ConfigMap %s/%s", ns, colon + 1);
-    if (w.err)
-        return gs_error_wrap(w.err, "--configmap-data: %s", source);
-    return exporter_parse_counters(source, gs_slice_of(text), ret);
 }
 
 // --- fields ---

@@ -15,10 +15,6 @@ const char *exporter_counters_path(const char *path);
 // Rows of a counters file that `source` has.
 struct gs_error *exporter_parse_counters(const char *source, struct gs_slice text,
                                          struct counters *ret);
-// name: NAMESPACE:NAME. Runs the loop until the answer is there, or *ending is set in it.
-struct gs_error *exporter_load_configmap(uv_loop_t *loop, struct kube_client *kube,
-                                         const char *name, const bool *ending,
-                                         struct counters *ret);
 // By KUBECONFIG or the pod's service account. The http_client goes after the kube_client.
 struct gs_error *exporter_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
                                           struct kube_client **ret);

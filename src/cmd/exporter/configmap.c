@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/exporter/configmap.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+enum { FIRST_PAUSE_MS = 1000, MAX_PAUSE_MS = 16000 };
+
+struct configmap {
+    struct configmap_config cfg;
+    char *ns, *source;
+    const char *object; // into cfg.name
+    uv_timer_t *timer;  // own allocation: closes later than we go
+    struct kube_client *kube;
+    struct kube_request *request;
+    char *problem; // as told last; NULL: none
+    unsigned pause_ms;
+    bool answered;
+};
+
+static void ask(struct configmap *c);
+
+static void on_timer(uv_timer_t *t)
+{
+    ask(t->data);
+}
+
+static void take_problem(struct configmap *c, struct gs_error *err)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("--configmap-data: %s: %s", c->source, gs_error_message(err));
+    gs_error_free(err);
+    bool same = gs_streq(text, c->problem);
+    free(c->problem);
+    c->problem = gs_strdup(text);
+    uv_timer_start(c->timer, on_timer, c->pause_ms, 0);
+    c->pause_ms = 2 * c->pause_ms < MAX_PAUSE_MS ? 2 * c->pause_ms : MAX_PAUSE_MS;
+    if (!same)
+        c->cfg.on_problem(c->cfg.arg, text);
+}
+
+static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct configmap *c = arg;
+    (void)status;
+    c->request = NULL;
+    c->answered = true;
+    const char *text = err ? NULL : gs_json_str(json_object_get(body, "data"), "metrics", NULL);
+    if (!err && !text)
+        err = gs_error_new(GS_ENOTFOUND, "it has no key \"metrics\"");
+    if (!err)
+        err = c->cfg.on_text(c->cfg.arg, c->source, gs_slice_of(text));
+    if (err)
+        take_problem(c, err);
+}
+
+static void ask(struct configmap *c)
+{
+    struct gs_error *err = c->kube ? NULL : c->cfg.connect(c->cfg.arg, &c->kube);
+    if (err) {
+        c->answered = true;
+        take_problem(c, err);
+        return;
+    }
+    c->request = kube_get(c->kube, KUBE_CONFIGMAPS, c->ns, c->object, NULL, on_answer, c);
+}
+
+struct configmap *configmap_start(uv_loop_t *loop, const struct configmap_config *cfg)
+{
+    struct configmap *c = gs_alloc(sizeof(*c));
+    const char *colon = strchr(cfg->name, ':');
+    c->cfg = *cfg;
+    c->pause_ms = FIRST_PAUSE_MS;
+    c->ns = gs_strndup(cfg->name, (size_t)(colon - cfg->name));
+    c->object = colon + 1;
+    c->source = gs_format("ConfigMap %s/%s", c->ns, c->object);
+    c->timer = gs_alloc(sizeof(*c->timer));
+    uv_timer_init(loop, c->timer);
+    c->timer->data = c;
+    ask(c);
+    return c;
+}
+
+bool configmap_answered(const struct configmap *c)
+{
+    return c->answered;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void configmap_stop(struct configmap *c)
+{
+    if (!c)
+        return;
+    if (c->request)
+        kube_request_cancel(c->request);
+    uv_close((uv_handle_t *)c->timer, free_handle);
+    free(c->ns);
+    free(c->source);
+    free(c->problem);
+    free(c);
+}

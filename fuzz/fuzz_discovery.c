@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What servers say that targets are asked of: lists of target groups.
+// What servers say that are asked for targets and tokens. The first byte chooses which.
 #include "engine/discovery/discovery.h"
 #include "engine/discovery/groups.h"
-#include "net/http_client.h"
+#include "net/oauth2_token.h"
 
 #include <stdlib.h>
 
@@ -42,8 +42,34 @@ static void read_list(struct gs_slice body)
     sd_group_list_finish(&l);
 }
 
+static void read_token(int status, const char *content_type, struct gs_slice body)
+{
+    struct oauth2_token t = {0};
+    const struct http_answer answer = {
+        .status = status, .content_type = content_type, .body = body};
+    GS_AUTO_ERROR struct gs_error *err = oauth2_read_answer(&answer, &t);
+    if (!err && (strpbrk(t.authorization, "\r\n") || t.lifetime_s < 0))
+        abort();
+    oauth2_token_finish(&t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    read_list(gs_slice_make(data, size));
+    if (!size)
+        return 0;
+    struct gs_slice body = gs_slice_make(data + 1, size - 1);
+    switch (data[0] % 4) {
+    case 0:
+        read_list(body);
+        break;
+    case 1:
+        read_token(200, "application/json", body);
+        break;
+    case 2:
+        read_token(200, "text/plain", body);
+        break;
+    default:
+        read_token(400, NULL, body);
+    }
     return 0;
 }

@@ -48,16 +48,26 @@ static struct gs_error *percent_decode(struct gs_slice raw, bool plus_is_blank, 
     return NULL;
 }
 
-struct gs_error *http_decode_segment(struct gs_slice raw, char **ret)
+static struct gs_error *decode(struct gs_slice raw, bool form, char **ret)
 {
     GS_AUTO_FREE char *out = gs_try_alloc(raw.len + 1);
     if (!out)
-        return gs_error_new(GS_ELIMIT, "no memory for a path segment of %zu bytes", raw.len);
-    struct gs_error *err = percent_decode(raw, false, out);
+        return gs_error_new(GS_ELIMIT, "no memory for a text of %zu bytes", raw.len);
+    struct gs_error *err = percent_decode(raw, form, out);
     if (err)
         return err;
     *ret = GS_TAKE(out);
     return NULL;
+}
+
+struct gs_error *http_decode_segment(struct gs_slice raw, char **ret)
+{
+    return decode(raw, false, ret);
+}
+
+struct gs_error *http_decode_value(struct gs_slice raw, char **ret)
+{
+    return decode(raw, true, ret);
 }
 
 // --- building a request (carrier side) ---

@@ -61,6 +61,8 @@ const char *http_peer(const struct http_exchange *x); // "127.0.0.1:4711" or "lo
 
 // Percent-decodes a path segment. '+' stays. GS_EINVAL on a bad escape or a NUL.
 struct gs_error *http_decode_segment(struct gs_slice raw, char **ret);
+// The same of a form's value: '+' is a blank.
+struct gs_error *http_decode_value(struct gs_slice raw, char **ret);
 
 // Reply headers beside Content-Type and Content-Length; before the reply. Copied.
 void http_add_header(struct http_exchange *x, const char *name, const char *value);

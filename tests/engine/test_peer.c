@@ -63,7 +63,7 @@ static void get(struct fixture *f, const struct engine_http *http, const char *m
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct http_client *client;
-    assert_ok(engine_peer_client(&f->loop, "", http, &client));
+    assert_ok(engine_peer_client(&f->loop, "", http, NULL, &client));
     const struct http_call call = {.path = url, .method = method, .timeout_ms = WAIT_MS};
     f->done = false;
     f->seen.len = 0;

@@ -119,11 +119,13 @@ tls=$(sed -n 's#.*listening on \(https://127.0.0.1:[0-9]*\).*#\1#p' "$dir/tls.lo
 printf 'tls_config: {ca_file: cert.pem}\nbasic_auth: {username: grafana, password: %s}\n' "secret" >"$dir/http.yml"
 printf 'tls_config: {ca_file: cert.pem}\nbasic_auth: {username: grafana, password: wrong}\n' >"$dir/wrong.yml"
 printf 'oauth2: {client_id: a, client_secret: b, token_url: "http://127.0.0.1:1/token"}\n' >"$dir/oauth.yml"
+printf 'sigv4: {region: a}\n' >"$dir/sigv4.yml"
 printf 'basic_aut: {username: grafana}\n' >"$dir/unknown.yml"
 ends 0 '' --url="$tls" --http.config.file="$dir/http.yml" 'vector(1)'
 ends 1 '401' --url="$tls" --http.config.file="$dir/wrong.yml" 'vector(1)'
 ends 1 'certificate' --url="$tls" 'vector(1)'
-ends 1 'oauth2' --url="$tls" --http.config.file="$dir/oauth.yml" 'vector(1)'
+ends 1 'oauth2: cannot fetch token' --url="$tls" --http.config.file="$dir/oauth.yml" 'vector(1)'
+ends 1 'sigv4' --url="$tls" --http.config.file="$dir/sigv4.yml" 'vector(1)'
 ends 1 'unknown field "basic_aut"' --url="$tls" --http.config.file="$dir/unknown.yml" 'vector(1)'
 ends 1 'nowhere.yml' --url="$tls" --http.config.file="$dir/nowhere.yml" 'vector(1)'
 basic=$(printf grafana:secret | base64)

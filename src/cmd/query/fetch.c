@@ -90,7 +90,7 @@ static struct gs_error *exchange(const struct query_peer *peer, const struct eng
     if (!err)
         err = add_headers(peer, &mem, headers);
     if (!err)
-        err = engine_peer_client(loop, url, http, &client);
+        err = engine_peer_client(loop, url, http, NULL, &client);
     if (!err)
         err = send_and_wait(loop, client, &call, x);
     http_client_free(client);

@@ -27,7 +27,9 @@ struct engine_http_header {
     struct engine_secret_file_or_text value;
 };
 
-// How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write.
+struct engine_oauth2;
+
+// How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write, lists of targets.
 struct engine_http {
     const char *basic_user;
     const char *basic_user_file;
@@ -42,6 +44,18 @@ struct engine_http {
     size_t n_headers;
     const char *proxy_url, *no_proxy;
     bool proxy_from_environment, follow_redirects, enable_http2;
+    const struct engine_oauth2 *oauth2; // NULL: none
+};
+
+// A token of the client credentials grant goes with each request.
+struct engine_oauth2 {
+    const char *client_id, *token_url;
+    struct engine_secret_file_or_text client_secret;
+    const char *const *scopes;
+    size_t n_scopes;
+    const struct metrics_label *params; // endpoint_params
+    size_t n_params;
+    struct engine_http http; // of the token's server: TLS and proxy
 };
 
 enum engine_relabel_action {

@@ -238,7 +238,7 @@ const struct config_field config_http_fields[] = {
     {"proxy_url", FIELD_URL, AT(proxy_url), NULL},
     {"follow_redirects", FIELD_BOOL, AT(follow_redirects), NULL},
     {"enable_http2", FIELD_BOOL, AT(enable_http2), NULL},
-    {"oauth2", FIELD_IGNORED, 0, config_check_oauth2},
+    {"oauth2", FIELD_READ, AT(oauth2), config_read_oauth2},
     {"sigv4", FIELD_IGNORED, 0, NULL},
     {"azuread", FIELD_IGNORED, 0, NULL},
     {"google_iam", FIELD_IGNORED, 0, NULL},
@@ -295,7 +295,7 @@ static void check_cloud_auth(struct config_reader *r, const json_t *obj)
                     found.data);
 }
 
-static void check_proxy(struct config_reader *r, const json_t *obj, const struct engine_http *h)
+void config_check_proxy(struct config_reader *r, const json_t *obj, const struct engine_http *h)
 {
     bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
     if (has(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
@@ -316,7 +316,12 @@ void config_check_http(struct config_reader *r, const json_t *obj, struct engine
 {
     check_auth(r, obj);
     check_cloud_auth(r, obj);
-    check_proxy(r, obj, h);
+    config_check_proxy(r, obj, h);
+    config_check_key(r, obj, h);
+}
+
+void config_check_key(struct config_reader *r, const json_t *obj, const struct engine_http *h)
+{
     if ((h->cert_file || h->cert.text) != (h->key_file || h->key.text))
         config_fail(r, obj,
                     "exactly one of key or key_file must be configured when a client "

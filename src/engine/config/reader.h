@@ -104,7 +104,9 @@ void config_check_storage(struct config_reader *r, const json_t *value, void *ou
 void config_check_tracing(struct config_reader *r, const json_t *value, void *out);
 void config_check_otlp(struct config_reader *r, const json_t *value, void *out);
 void config_check_runtime(struct config_reader *r, const json_t *value, void *out);
-void config_check_oauth2(struct config_reader *r, const json_t *value, void *out);
+void config_read_oauth2(struct config_reader *r, const json_t *value, void *oauth2);
+void config_check_proxy(struct config_reader *r, const json_t *obj, const struct engine_http *h);
+void config_check_key(struct config_reader *r, const json_t *obj, const struct engine_http *h);
 void config_check_metadata(struct config_reader *r, const json_t *value, void *out);
 bool config_header_is_reserved(const char *name); // not to be set by hand
 // The names in a mapping of headers. authorization: the error when that is one of them.

@@ -272,6 +272,8 @@ static void read_kubernetes_sd(struct config_reader *r, const json_t *item, void
     struct engine_kubernetes_sd *k = out;
     config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
     check_kubernetes(r, item, k);
+    if (k->http.oauth2)
+        config_ignore(r, "oauth2", json_object_get(item, "oauth2"), "kubernetes_sd_configs");
     take_selectors(r, json_object_get(item, "selectors"), k);
 }
 

@@ -112,45 +112,6 @@ void config_check_metadata(struct config_reader *r, const json_t *value, void *o
     config_read(r, value, fields, "metadata_config", out);
 }
 
-// --- oauth2 ---
-
-struct oauth2 {
-    const char *client_id, *client_secret, *client_secret_file, *token_url;
-    struct engine_http http;
-};
-
-#define AT(member) offsetof(struct oauth2, member)
-
-void config_check_oauth2(struct config_reader *r, const json_t *value, void *out)
-{
-    static const struct config_field fields[] = {
-        {"client_id", FIELD_TEXT, AT(client_id), NULL},
-        {"client_secret", FIELD_TEXT, AT(client_secret), NULL},
-        {"client_secret_file", FIELD_TEXT, AT(client_secret_file), NULL},
-        {"token_url", FIELD_TEXT, AT(token_url), NULL},
-        {"scopes", FIELD_UNUSED, 0, config_is_texts},
-        {"endpoint_params", FIELD_UNUSED, 0, check_labels},
-        {"tls_config", FIELD_READ, AT(http), config_read_tls},
-        {"proxy_url", FIELD_URL, AT(http.proxy_url), NULL},
-        {"no_proxy", FIELD_TEXT, AT(http.no_proxy), NULL},
-        {"proxy_from_environment", FIELD_UNUSED, 0, config_is_bool},
-        {"proxy_connect_header", FIELD_UNUSED, 0, NULL},
-        {0},
-    };
-    struct oauth2 o = {0};
-    (void)out;
-    config_read(r, value, fields, "oauth2", &o);
-    if (!o.client_id || !*o.client_id)
-        config_fail(r, value, "oauth2 client_id must be configured");
-    if (!o.token_url || !*o.token_url)
-        config_fail(r, value, "oauth2 token_url must be configured");
-    if (o.client_secret && *o.client_secret && o.client_secret_file && *o.client_secret_file)
-        config_fail(r, value,
-                    "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
-                    "must be configured");
-}
-#undef AT
-
 // --- tracing ---
 
 struct tracing {

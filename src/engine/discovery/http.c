@@ -119,7 +119,7 @@ static struct gs_error *send_request(struct sd_http *s, unsigned timeout_ms)
     char interval[GS_DOUBLE_SIZE];
     size_t n = 0;
     struct gs_error *err =
-        s->client ? NULL : engine_peer_client(s->loop, "", &s->cfg->http, &s->client);
+        s->client ? NULL : engine_peer_client(s->loop, "", &s->cfg->http, NULL, &s->client);
     if (!err)
         err = engine_peer_headers(&s->cfg->http, &s->request, peer);
     if (err)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/base64.h"
+#include "net/http_oauth2.h"
 
 // One for each target of a job: a connection a scrape would cost more than the scrape.
 #define IDLE_CONNECTIONS 16384
@@ -28,8 +29,8 @@ static struct gs_error *read_pem(const char *file, const struct engine_secret_fi
     return err;
 }
 
-struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
-                                    const struct engine_http *http, struct http_client **ret)
+static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
+                                     const struct engine_http *http, struct http_client **ret)
 {
     GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
     struct gs_error *err = read_pem(http->ca_file, &http->ca, &ca);
@@ -57,6 +58,45 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
                                      .idle_connections = IDLE_CONNECTIONS,
                                      .user_agent = "gpuscale/" GPUSCALE_VERSION};
     return http_client_new_direct(loop, &cfg, ret);
+}
+
+static struct gs_error *make_tokens(uv_loop_t *loop, const struct engine_oauth2 *o,
+                                    struct http_tokens **ret)
+{
+    struct http_client *client;
+    GS_AUTO_FREE struct http_header *params = gs_alloc_array(o->n_params + 1, sizeof(*params));
+    struct gs_error *err = plain_client(loop, "", &o->http, &client);
+    if (err)
+        return gs_error_wrap(err, "oauth2");
+    for (size_t i = 0; i < o->n_params; i++)
+        params[i] = (struct http_header){o->params[i].name.data, o->params[i].value.data};
+    const struct http_oauth2_config cfg = {.token_url = o->token_url,
+                                           .client_id = o->client_id,
+                                           .secret = o->client_secret.text,
+                                           .secret_file = o->client_secret.file,
+                                           .scopes = o->scopes,
+                                           .n_scopes = o->n_scopes,
+                                           .params = params,
+                                           .n_params = o->n_params};
+    *ret = http_tokens_new(loop, &cfg, client);
+    return NULL;
+}
+
+struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
+                                    const struct engine_http *http, struct http_tokens **tokens,
+                                    struct http_client **ret)
+{
+    struct http_tokens *own = NULL, **shared = tokens ? tokens : &own;
+    struct http_client *client;
+    struct gs_error *err = NULL;
+    if (http->oauth2 && !*shared)
+        err = make_tokens(loop, http->oauth2, shared);
+    if (!err)
+        err = plain_client(loop, base, http, &client);
+    if (!err)
+        *ret = http->oauth2 ? http_client_new_oauth2(client, *shared) : client;
+    http_tokens_unref(own);
+    return err;
 }
 
 static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,

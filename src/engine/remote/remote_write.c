@@ -321,7 +321,8 @@ static void send_batch(struct remote_write *w)
         w->new_client = false;
     }
     struct gs_error *err =
-        w->client ? NULL : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, &w->client);
+        w->client ? NULL
+                  : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, NULL, &w->client);
     if (!err)
         err = engine_peer_headers(&w->cfg->http, &mem, peer);
     if (err)

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 struct notifier;
+struct http_tokens;
 struct kube_client;
 
 struct notifier *notifier_new(uv_loop_t *loop, const char *external_url);
@@ -49,6 +50,7 @@ struct am_target {
 struct am_set {
     struct notifier *notifier;
     const struct engine_alertmanager_config *cfg;
+    struct http_tokens *tokens; // of all clients; NULL: none are needed
     struct am_target **targets;
     size_t n, cap;
     char **dropped;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/config/relabel.h"
 #include "engine/discovery/peer.h"
+#include "net/http_oauth2.h"
 
 struct am_group {
     char *source;
@@ -59,7 +60,8 @@ static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_la
             return;
         }
     struct am_target *t = gs_alloc(sizeof(*t));
-    GS_AUTO_ERROR struct gs_error *err = engine_peer_client(loop, base, &s->cfg->http, &t->client);
+    GS_AUTO_ERROR struct gs_error *err =
+        engine_peer_client(loop, base, &s->cfg->http, &s->tokens, &t->client);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", url, gs_error_message(err));
         free(t);
@@ -264,6 +266,7 @@ void am_set_free(struct am_set *s)
         target_free(s->targets[i]);
     for (size_t i = 0; i < s->n_dropped; i++)
         free(s->dropped[i]);
+    http_tokens_unref(s->tokens);
     free(s->targets);
     free(s->dropped);
     free(s);

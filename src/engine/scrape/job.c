@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/discovery/peer.h"
+#include "net/http_oauth2.h"
 
 // One discovery of the job with the groups it gave. A reload moves it to the job that follows when
 // its configuration is the same.
@@ -74,7 +75,7 @@ static struct http_client *client_for(struct scrape_job *j, const struct target_
 {
     struct http_client **c = &j->clients[spec->key % JOB_CLIENTS];
     if (!*c)
-        gs_error_free(engine_peer_client(j->loop, "", &j->cfg->http, c));
+        gs_error_free(engine_peer_client(j->loop, "", &j->cfg->http, &j->tokens, c));
     return *c ? *c : j->clients[0];
 }
 
@@ -339,7 +340,7 @@ struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, engine_peer_client(j->loop, "", &cfg->http, &j->clients[0]));
+    set_error(j, engine_peer_client(j->loop, "", &cfg->http, &j->tokens, &j->clients[0]));
     start_providers(j, old, ctx);
     if (old)
         take_leavers(j, old);
@@ -379,6 +380,7 @@ void scrape_job_free(struct scrape_job *j, bool end)
     for (size_t i = 0; i < JOB_CLIENTS; i++)
         if (j->clients[i])
             http_client_free(j->clients[i]);
+    http_tokens_unref(j->tokens);
     gs_arena_finish(&j->dropped_arena);
     free(j->dropped);
     free(j->invalid);

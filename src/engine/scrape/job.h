@@ -14,6 +14,7 @@ struct scrape_job {
     struct tsdb *db;
     const struct engine_scrape_config *cfg;
     struct http_client *clients[JOB_CLIENTS]; // made when a target needs it; the first one at once
+    struct http_tokens *tokens;               // of all clients; NULL: none are needed
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct target_hooks hooks;
     struct job_provider **providers;

@@ -230,6 +230,38 @@ static void test_own_timestamps(void **state)
     stop(&w);
 }
 
+static void test_series_with_timestamps_end_when_asked(void **state)
+{
+    struct engine_scrape_config track = plain;
+    track.track_staleness = true;
+    struct world w = start(&track);
+    open_target(&w);
+    text(&w, 10000, "a 1 9000\nb 2 9000\nc 3\n");
+    text(&w, 11000, "a 1 9000\nc 3\n"); // repeated: goes on; b ends
+    expect(&w, 10999, "__name__=a," T " 1\n__name__=b," T " 2\n__name__=c," T " 3\n");
+    expect(&w, 11000, "__name__=a," T " 1\n__name__=c," T " 3\n");
+    // It comes back; one behind its marker is as if it were not there.
+    text(&w, 12000, "a 1 9000\nb 2 10500\nc 3\n");
+    expect(&w, 12000, "__name__=a," T " 1\n__name__=c," T " 3\n");
+    text(&w, 13000, "a 1 9000\nb 2 12500\nc 3\n");
+    expect(&w, 13000, "__name__=a," T " 1\n__name__=b," T " 2\n__name__=c," T " 3\n");
+    // Without a timestamp it goes on, too.
+    text(&w, 14000, "a 4\nb 2 12500\nc 3\n");
+    expect(&w, 14000, "__name__=a," T " 4\n__name__=b," T " 2\n__name__=c," T " 3\n");
+    text(&w, 15000, "a 5\nb 2 12500\nc 3\n");
+    expect(&w, 15000, "__name__=a," T " 5\n__name__=b," T " 2\n__name__=c," T " 3\n");
+    scrape_ingest_failed(w.in, 16000, 0);
+    expect(&w, 16000, "");
+    text(&w, 17000, "b 2 16500\n");
+    expect(&w, 17000, "__name__=b," T " 2\n");
+    assert_error(scrape_ingest_text(w.in, GS_SLICE("{\n"), NULL, 18000, 0), GS_EINVAL, "");
+    expect(&w, 18000, "");
+    text(&w, 19000, "b 2 18500\n");
+    scrape_ingest_end(w.in, 20000);
+    expect(&w, 20000, "");
+    stop(&w);
+}
+
 static void test_duplicates_are_counted(void **state)
 {
     struct world w = start(&plain);
@@ -458,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_fallback_protocol),
         cmocka_unit_test(test_conflicting_labels),
         cmocka_unit_test(test_own_timestamps),
+        cmocka_unit_test(test_series_with_timestamps_end_when_asked),
         cmocka_unit_test(test_duplicates_are_counted),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_the_stores_series_limit),

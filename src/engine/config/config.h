@@ -141,7 +141,7 @@ struct engine_scrape_config {
     const char *job_name;
     int64_t interval_ms, timeout_ms;
     const char *metrics_path, *scheme;
-    bool honor_labels, honor_timestamps, enable_compression;
+    bool honor_labels, honor_timestamps, track_staleness, enable_compression;
     enum engine_fallback fallback;
     // As written; NULL: not. What they come to with those of global stands in the next two.
     const char *validation_scheme, *escaping_scheme, *fallback_protocol;

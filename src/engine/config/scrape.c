@@ -63,7 +63,7 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
         {"label_limit", FIELD_COUNT, AT(label_limit), NULL},
         {"label_name_length_limit", FIELD_COUNT, AT(label_name_length_limit), NULL},
         {"label_value_length_limit", FIELD_COUNT, AT(label_value_length_limit), NULL},
-        {"track_timestamps_staleness", FIELD_IGNORED, 0, config_is_bool},
+        {"track_timestamps_staleness", FIELD_BOOL, AT(track_staleness), NULL},
         {"scrape_protocols", FIELD_READ, 0, config_read_protocols},
         {"fallback_scrape_protocol", FIELD_TEXT, AT(fallback_protocol), NULL},
         {"scrape_classic_histograms", FIELD_UNUSED, 0, config_is_bool},

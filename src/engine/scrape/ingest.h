@@ -10,8 +10,9 @@
 
 struct scrape_ingest;
 
-// cfg: honor_labels, honor_timestamps, metric_relabel and the limits are used; it is borrowed and
-// must live as long. target_labels (with job and instance, without __meta_…) are copied.
+// cfg: honor_labels, honor_timestamps, track_staleness, metric_relabel and the limits are used; it
+// is borrowed and must live as long. target_labels (with job and instance, without __meta_…) are
+// copied.
 struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scrape_config *cfg,
                                         const struct metrics_label *target_labels, size_t n);
 void scrape_ingest_free(struct scrape_ingest *in); // without ending its series

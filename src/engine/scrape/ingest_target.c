@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "engine/scrape/sample_labels.h"
+#include "engine/scrape/timed.h"
 #include "metrics/hash.h"
 
 #define MAX_SAMPLES ((size_t)2000000) // of one scrape
@@ -44,12 +45,6 @@ static const char *const report_names[N_REPORTS] = {
     [REPORT_ADDED] = "scrape_series_added",
 };
 
-struct timed_sample {
-    tsdb_ref ref;
-    int64_t t_ms;
-    double value;
-};
-
 struct scrape_ingest {
     struct tsdb *db;
     const struct engine_scrape_config *cfg;
@@ -61,7 +56,8 @@ struct scrape_ingest {
     struct scrape_metadata *metadata;
     unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
     bool metadata_sweeping;
-    struct lines lines; // of the last good scrape
+    struct lines lines;     // of the last good scrape
+    struct timed_set timed; // of the last scrape, with track_timestamps_staleness
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
     uint64_t epoch, generation; // of the group and the store, when the last scrape ended
@@ -78,8 +74,7 @@ struct pass {
     struct lines fresh; // lines of this scrape
     uint32_t *table;    // index + 1: below lines.n in the old ones, else in fresh
     size_t table_cap;
-    struct timed_sample *timed;
-    size_t n_timed, timed_cap;
+    struct timed_pass timed;
     size_t scraped, post, added, put;
     bool limit, full; // the job's limit of samples, the store's of series
     bool whole;       // all lines were read
@@ -153,6 +148,7 @@ void scrape_ingest_free(struct scrape_ingest *in)
     gs_arena_finish(&in->arena);
     free(in->target.items);
     free(in->lines.items);
+    timed_set_finish(&in->timed);
     free(in);
 }
 
@@ -223,6 +219,15 @@ static bool over_limit(const struct pass *p)
     return p->in->cfg->sample_limit && p->post >= p->in->cfg->sample_limit;
 }
 
+// It may have been one with timestamps until now.
+static void saw_untimed(struct pass *p, const struct engine_label_builder *b)
+{
+    tsdb_ref ref;
+    GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(p->in->db, b->items, b->len, &ref);
+    if (!err)
+        timed_saw(&p->timed, p->in->db, ref);
+}
+
 // Labels, relabelling, the store.
 static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bool timed,
                                 struct line *k)
@@ -250,19 +255,21 @@ static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bo
         return err;
     if (!err)
         k->kind = timed ? LINE_TIMED : LINE_SLOT;
+    if (!err && !timed && in->timed.n)
+        saw_untimed(p, b);
     p->full = p->full || err;
     gs_error_free(err);
     return NULL;
 }
 
-static void add_timed(struct pass *p, const struct metrics_line *l, const struct line *k)
+static void add_timed(struct pass *p, const struct metrics_line *l, const struct line *k,
+                      bool is_new)
 {
     if (l->timestamp_ms > p->t_ms + MAX_AHEAD_MS) {
         p->in->counts.out_of_order++;
         return;
     }
-    gs_grow(&p->timed, &p->timed_cap, p->n_timed, sizeof(*p->timed));
-    p->timed[p->n_timed++] = (struct timed_sample){k->at, l->timestamp_ms, l->value};
+    timed_add(&p->timed, &(struct timed_sample){k->at, is_new, l->timestamp_ms, l->value});
 }
 
 static struct gs_error *take(struct pass *p, const struct metrics_line *l, struct line *k,
@@ -285,7 +292,7 @@ static struct gs_error *take(struct pass *p, const struct metrics_line *l, struc
         return NULL;
     p->added += unknown;
     if (timed)
-        add_timed(p, l, k);
+        add_timed(p, l, k, unknown);
     else if (tsdb_group_put(p->in->group, k->at, l->value))
         p->put++;
     else
@@ -404,20 +411,6 @@ static void commit(struct scrape_ingest *in, int64_t t_ms, double up, double dur
     in->last_ms = t_ms;
 }
 
-static void append_timed(struct pass *p)
-{
-    struct scrape_ingest *in = p->in;
-    for (size_t i = 0; i < p->n_timed; i++) {
-        const struct timed_sample *s = &p->timed[i];
-        struct gs_error *err = tsdb_append_ref(in->db, s->ref, s->t_ms, s->value);
-        if (err && gs_error_code(err) == GS_EEXIST)
-            in->counts.duplicates++;
-        else if (err)
-            in->counts.out_of_order++;
-        gs_error_free(err);
-    }
-}
-
 static void keep_lines(struct pass *p)
 {
     struct scrape_ingest *in = p->in;
@@ -465,7 +458,7 @@ static void pass_finish(struct pass *p)
 {
     free(p->fresh.items);
     free(p->table);
-    free(p->timed);
+    timed_pass_finish(&p->timed);
 }
 
 struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
@@ -487,9 +480,11 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
         GS_AUTO_ERROR struct gs_error *again = tsdb_group_begin(in->group, t_ms);
         if (!again)
             commit(in, t_ms, 0, duration_s, 0);
+        timed_end_gone(&in->timed, NULL, in->db, t_ms);
     } else {
         commit(in, t_ms, 1, duration_s, p.put);
-        append_timed(&p);
+        timed_append(&p.timed, in->db, in->cfg->track_staleness, &in->counts);
+        timed_end_gone(&in->timed, &p.timed, in->db, t_ms);
     }
     pass_finish(&p);
     in->epoch = tsdb_group_epoch(in->group);
@@ -504,6 +499,7 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
         return;
     in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
     commit(in, t_ms, 0, duration_s, 0);
+    timed_end_gone(&in->timed, NULL, in->db, t_ms);
 }
 
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
@@ -516,6 +512,7 @@ void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
         return;
     size_t added, fresh;
     tsdb_group_commit(in->group, &added, &fresh);
+    timed_end_gone(&in->timed, NULL, in->db, t_ms);
     in->last_ms = t_ms;
 }
 

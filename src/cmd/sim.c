@@ -377,6 +377,19 @@ static struct gs_error *do_xid(const struct sim_opts *o, struct sim *s, char **a
     return err ? err : sim_report_xid(s, gpu, (unsigned)xid);
 }
 
+static struct gs_error *do_value(const struct sim_opts *o, struct sim *s, char **argv)
+{
+    unsigned gpu = 0;
+    uint32_t what = 0;
+    uint64_t value = 0;
+    struct gs_error *err = parse_gpu(argv[0], &gpu);
+    if (!err)
+        err = sim_value_parse(argv[1], &what);
+    if (!err)
+        err = gs_parse_u64(gs_slice_of(argv[2]), UINT64_MAX, &value);
+    return err ? err : sim_set_value(s, gpu, what, value);
+}
+
 static struct gs_error *do_clear(const struct sim_opts *o, struct sim *s, char **argv)
 {
     sim_clear_faults(s);
@@ -394,11 +407,17 @@ static const struct action {
     bool attach;
     struct gs_error *(*run)(const struct sim_opts *o, struct sim *s, char **argv);
 } actions[] = {
-    {"create", "create SPEC", 1, false, do_create}, {"list", "list", 0, false, do_list},
-    {"status", "status", 0, true, do_status},       {"load", "load", 0, true, do_load},
-    {"fail", "fail CALL", 1, true, do_fail},        {"hang", "hang CALL", 1, true, do_hang},
-    {"lose", "lose N", 1, true, do_lose},           {"restore", "restore N", 1, true, do_restore},
-    {"xid", "xid N CODE", 2, true, do_xid},         {"clear", "clear", 0, true, do_clear},
+    {"create", "create SPEC", 1, false, do_create},
+    {"list", "list", 0, false, do_list},
+    {"status", "status", 0, true, do_status},
+    {"load", "load", 0, true, do_load},
+    {"fail", "fail CALL", 1, true, do_fail},
+    {"hang", "hang CALL", 1, true, do_hang},
+    {"lose", "lose N", 1, true, do_lose},
+    {"restore", "restore N", 1, true, do_restore},
+    {"xid", "xid N CODE", 2, true, do_xid},
+    {"value", "value N WHAT NUMBER", 3, true, do_value},
+    {"clear", "clear", 0, true, do_clear},
     {"delete", "delete", 0, false, do_delete},
 };
 
@@ -464,7 +483,11 @@ const struct gs_verb verb_sim = {
         "lose N: GPU N falls off the bus, which also reports XID 79.\n"
         "restore N: and comes back.\n"
         "xid N CODE: GPU N reports an XID.\n"
-        "clear: ends failing and hanging calls.\n"
+        "value N WHAT NUMBER: what GPU N says of itself: a field of nvmlDeviceGetFieldValues by "
+        "its "
+        "number, or links-down (bits of NVLinks), fabric-state, fabric-status, fabric-health, "
+        "unrepairable-memory.\n"
+        "clear: ends failing and hanging calls and set values.\n"
         "delete: removes a set; programs that have it open keep it until they end.\n\n"
         "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: {replicas: "
         "4}, "
@@ -477,6 +500,6 @@ const struct gs_verb verb_sim = {
     .opts = sim_flags,
     .opts_size = sizeof(struct sim_opts),
     .min_args = 1,
-    .max_args = 3,
+    .max_args = 4,
     .run = run_sim,
 };

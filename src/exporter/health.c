@@ -23,21 +23,53 @@ static const char fine[] = "DCGM_FR_OK";
 
 // Counters whose movement is a finding.
 static const enum gpu_field counters[] = {
-    GPU_F_PCIE_REPLAY,     GPU_F_THERMAL_VIOLATION, GPU_F_POWER_VIOLATION, GPU_F_NVLINK_CRC_FLIT,
-    GPU_F_NVLINK_CRC_DATA, GPU_F_NVLINK_REPLAY,     GPU_F_NVLINK_RECOVERY,
+    GPU_F_PCIE_REPLAY,
+    GPU_F_THERMAL_VIOLATION,
+    GPU_F_POWER_VIOLATION,
+    GPU_F_NVLINK_CRC_FLIT,
+    GPU_F_NVLINK_CRC_DATA,
+    GPU_F_NVLINK_REPLAY,
+    GPU_F_NVLINK_RECOVERY,
+    GPU_F_NVLINK5_RX_MALFORMED,
+    GPU_F_NVLINK5_RX_OVERRUN,
+    GPU_F_NVLINK5_RX_ERRORS,
+    GPU_F_NVLINK5_RX_REMOTE_ERRORS,
+    GPU_F_NVLINK5_RX_GENERAL_ERRORS,
+    GPU_F_NVLINK5_INTEGRITY_ERRORS,
+    GPU_F_NVLINK5_RECOVERIES,
+    GPU_F_NVLINK5_SYMBOL_ERRORS,
+    GPU_F_NVLINK5_EFFECTIVE_ERRORS,
+    GPU_F_NVLINK_ECC_DATA,
 };
-enum { REPLAY, THERMAL, POWER, CRC_FLIT, CRC_DATA, LINK_REPLAY, LINK_RECOVERY, N_COUNTERS };
+enum { REPLAY, THERMAL, POWER, CRC_FLIT, CRC_DATA, LINK_REPLAY, N_COUNTERS = 17 };
 _Static_assert(GS_ARRAY_LEN(counters) == N_COUNTERS, "counters");
 
 // States, and what judges the counters.
 static const enum gpu_field states[] = {
-    GPU_F_PCIE_GEN,          GPU_F_PCIE_WIDTH,
-    GPU_F_ECC_DBE_VOL,       GPU_F_RETIRED_SBE,
-    GPU_F_RETIRED_DBE,       GPU_F_RETIRED_PENDING,
-    GPU_F_POWER_USAGE,       GPU_F_XID_ERRORS,
-    GPU_F_ROW_REMAP_FAILURE, GPU_F_UNCORRECTABLE_REMAPPED,
-    GPU_F_INFOROM_VALID,     GPU_F_RECOVERY_ACTION,
-    GPU_F_FABRIC_STATUS,     GPU_F_FABRIC_HEALTH_MASK,
+    GPU_F_PCIE_GEN,
+    GPU_F_PCIE_WIDTH,
+    GPU_F_ECC_DBE_VOL,
+    GPU_F_RETIRED_SBE,
+    GPU_F_RETIRED_DBE,
+    GPU_F_RETIRED_PENDING,
+    GPU_F_POWER_USAGE,
+    GPU_F_XID_ERRORS,
+    GPU_F_ROW_REMAP_FAILURE,
+    GPU_F_UNCORRECTABLE_REMAPPED,
+    GPU_F_INFOROM_VALID,
+    GPU_F_RECOVERY_ACTION,
+    GPU_F_FABRIC_STATUS,
+    GPU_F_FABRIC_HEALTH_MASK,
+    GPU_F_NVLINKS_DOWN,
+    GPU_F_MIG_MODE,
+    GPU_F_MEMORY_UNREPAIRABLE,
+    GPU_F_NVLINK_DL_CRC,
+    GPU_F_NVLINK_DL_RECOVERY,
+    GPU_F_NVLINK_DL_REPLAY,
+    GPU_F_NVLINK5_RECOVERED,
+    GPU_F_NVLINK5_RECOVERY_FAILED,
+    GPU_F_NVLINK5_SYMBOL_BER,
+    GPU_F_NVLINK5_EFFECTIVE_BER,
 };
 
 static const struct {
@@ -155,6 +187,8 @@ static void judge_memory(struct gpu_health *g, const struct gpu_device *d)
         find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
     if (is_at_least(d, GPU_F_RETIRED_PENDING, 1))
         find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
+    if (is_at_least(d, GPU_F_MEMORY_UNREPAIRABLE, 1))
+        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY");
     if (is_at_least(d, GPU_F_UNCORRECTABLE_REMAPPED, REMAPPED_ROWS_LIMIT))
         find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
 }
@@ -206,6 +240,53 @@ static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
         find(g, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE");
     else if (status && status != SUCCESS)
         find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE");
+}
+
+// Blackwell and newer: only they count recoveries of links.
+static bool has_nvlink5(const struct gpu_device *d)
+{
+    return d->fields[GPU_F_NVLINK5_RECOVERY_FAILED].validity == GPU_VALID;
+}
+
+// Above 1e-12, which is 1 at the exponent 12 and 10 at 13.
+static bool is_effective_ber_high(uint64_t encoded)
+{
+    struct gpu_ber b = gpu_nvlink_ber(encoded);
+    if (b.mantissa == 15 && b.exponent == 255)
+        return false;
+    return b.exponent < 12 || (b.exponent == 12 && b.mantissa > 1) ||
+           (b.exponent == 13 && b.mantissa > 10);
+}
+
+// More than can be told from none: the exponent of a sum over links has another floor.
+static bool is_symbol_ber_high(uint64_t encoded, bool over_links)
+{
+    struct gpu_ber b = gpu_nvlink_ber(encoded);
+    return b.mantissa && b.exponent < (over_links ? 238 : 255);
+}
+
+// Counters since the driver was loaded, and rates.
+static void judge_links(struct gpu_health *g, const struct gpu_device *d, bool any_mig)
+{
+    static const char critical[] = "DCGM_FR_NVLINK_ERROR_CRITICAL";
+    // With MIG links are down by design, those of other GPUs to such a one, too.
+    if (!any_mig && is_at_least(d, GPU_F_NVLINKS_DOWN, 1))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
+    bool nvlink5 = has_nvlink5(d);
+    if (d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].validity == GPU_VALID &&
+        is_effective_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].i))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD");
+    if (d->fields[GPU_F_NVLINK5_SYMBOL_BER].validity == GPU_VALID &&
+        is_symbol_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_SYMBOL_BER].i, nvlink5))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD");
+    if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERY_FAILED, 1))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, critical);
+    if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERED, 1))
+        find(g, HEALTH_NVLINK, HEALTH_WARN, critical);
+    if (!nvlink5 &&
+        (is_at_least(d, GPU_F_NVLINK_DL_CRC, 1) || is_at_least(d, GPU_F_NVLINK_DL_RECOVERY, 1) ||
+         is_at_least(d, GPU_F_NVLINK_DL_REPLAY, 1)))
+        find(g, HEALTH_NVLINK, HEALTH_FAIL, critical);
 }
 
 static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
@@ -277,8 +358,9 @@ static void judge_counters(struct gpu_health *g, const struct gpu_device *d, con
         find(g, HEALTH_THERMAL, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL");
     if (moved(g, now, POWER))
         find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER");
-    if (moved(g, now, LINK_REPLAY) || moved(g, now, LINK_RECOVERY))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+    for (size_t i = LINK_REPLAY; i < N_COUNTERS; i++)
+        if (moved(g, now, i))
+            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
     for (size_t i = CRC_FLIT; i <= CRC_DATA; i++) {
         int64_t errors = moved(g, now, i);
         if (errors >= NVLINK_CRC_PER_S * (WINDOW_NS / GS_NS_PER_SEC))
@@ -302,7 +384,7 @@ static struct gpu_health *gpu_of(struct health *h, const char *uuid)
     return g;
 }
 
-static void take(struct gpu_health *g, const struct gpu_device *d, int64_t now)
+static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig, int64_t now)
 {
     g->here = true;
     g->known = !d->hung;
@@ -319,6 +401,7 @@ static void take(struct gpu_health *g, const struct gpu_device *d, int64_t now)
     judge_inforom(g, d);
     judge_recovery(g, d);
     judge_fabric(g, d);
+    judge_links(g, d, any_mig);
     judge_counters(g, d, &m);
     remember(g, &m);
 }
@@ -327,9 +410,12 @@ void health_take(struct health *h, const struct gpu_snapshot *s, int64_t now_ns)
 {
     for (size_t i = 0; i < h->n; i++)
         h->gpus[i].here = false;
+    bool any_mig = false;
+    for (size_t i = 0; i < s->n_devices && !any_mig; i++)
+        any_mig = s->devices[i].n_instances || is_at_least(&s->devices[i], GPU_F_MIG_MODE, 1);
     for (size_t i = 0; i < s->n_devices; i++)
         if (s->devices[i].uuid[0])
-            take(gpu_of(h, s->devices[i].uuid), &s->devices[i], now_ns);
+            take(gpu_of(h, s->devices[i].uuid), &s->devices[i], any_mig, now_ns);
     size_t kept = 0;
     for (size_t i = 0; i < h->n; i++) // taken out: another board may come into its place
         if (h->gpus[i].here)

@@ -5,6 +5,8 @@
 #include "base/num.h"
 #include "metrics/write.h"
 
+#include <math.h>
+
 enum {
     NUMBER_SIZE = 48, // of an integer, a time, and what is around them
 };
@@ -37,6 +39,12 @@ static char *put_integer(char *at, int64_t v)
     return gs_put_u64(at, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
+// As dcgm-exporter prints them, but for what that would make a 0: bit error rates are that small.
+static char *put_double(char *at, double v)
+{
+    return v != 0 && fabs(v) < 1e-6 ? gs_put_double(at, v, -4) : gs_put_fixed6(at, v);
+}
+
 void render_write_line(const struct renderer *r, const char *name, const struct gs_buf *labels,
                        struct gpu_value v, struct gs_buf *out)
 {
@@ -49,7 +57,7 @@ void render_write_line(const struct renderer *r, const char *name, const struct 
     if (labels->len)
         at = put(at, labels->data, labels->len);
     at = put(at, "} ", 2);
-    at = v.is_double ? gs_put_fixed6(at, v.d) : put_integer(at, v.i);
+    at = v.is_double ? put_double(at, v.d) : put_integer(at, v.i);
     if (r->names->timestamps) {
         *at++ = ' ';
         at = gs_put_u64(at, (uint64_t)r->in.sample->gpus->unix_ms);

@@ -45,7 +45,10 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     case NVML_CALL_validate_inforom: // a finding
         return ret != NVML_CORRUPTED_INFOROM;
     case NVML_CALL_fabric_info: // an older version is asked for then
+    case NVML_CALL_unrepairable:
         return ret != NVML_ARGUMENT_VERSION_MISMATCH;
+    case NVML_CALL_link_state: // boards have fewer links than their chip
+        return ret != NVML_INVALID_ARGUMENT;
     case NVML_CALL_mig_handle:
         return ret != NVML_NOT_FOUND && ret != NVML_INVALID_ARGUMENT;
     default:
@@ -109,7 +112,7 @@ static void expire(struct known_device *k)
     k->handle = NULL;
     k->named = false;
     k->gpm_validity = GPU_UNKNOWN;
-    k->p2p_ns = k->inforom_ns = 0;
+    k->p2p_ns = k->inforom_ns = k->links_ns = 0;
     memset(k->p2p_peers, 0, sizeof(k->p2p_peers));
     memset(k->links, 0, sizeof(k->links));
     memset(k->read_ns, 0, sizeof(k->read_ns));

@@ -83,6 +83,8 @@ struct known_device {
     struct gpu_value p2p_value;
     int64_t inforom_ns; // 0: not yet
     struct gpu_value inforom;
+    int64_t links_ns; // 0: not yet
+    struct gpu_value links_down;
     // The coordinator's.
     bool xid_registered;
     enum gpu_validity xid_validity;
@@ -184,7 +186,7 @@ void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_d
 // NVLink peer to peer with the other GPUs.
 void backend_read_p2p(struct gpu_reader *r, struct known_device *k, const nvml_device *peers,
                       struct gpu_device *d);
-// Checksums of the InfoROM, and the NVLink fabric.
+// Checksums of the InfoROM, memory that cannot be repaired, the NVLink fabric, links that are down.
 void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 void backend_free_gpm(const struct nvml *nvml, struct known_device *k);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCGM's fields that NVML can give: X(symbol, name, DCGM's number, kind, group, Prometheus type,
-// unit, source, help). The order is by number, which is the order of output. A group is what one
-// step of a pass reads; steps of which no field is wanted are left out.
+// DCGM's fields that NVML can give, and at the end our own: X(symbol, name, DCGM's number, kind,
+// group, Prometheus type, unit, source, help). The order is by number, which is the order of
+// output. A group is what one step of a pass reads; steps of which no field is wanted are left out.
 #pragma once
 
 // clang-format off
@@ -246,6 +246,12 @@
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 5.") \
     X(NVLINK_BANDWIDTH, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 449, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth over all lanes.") \
+    X(NVLINK_DL_CRC, "DCGM_FI_DEV_NVLINK_ERROR_DL_CRC", 497, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 163", "Number of NVLink CRC errors (before Blackwell).") \
+    X(NVLINK_DL_RECOVERY, "DCGM_FI_DEV_NVLINK_ERROR_DL_RECOVERY", 498, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 162", "Number of NVLink recovery errors (before Blackwell).") \
+    X(NVLINK_DL_REPLAY, "DCGM_FI_DEV_NVLINK_ERROR_DL_REPLAY", 499, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 161", "Number of NVLink replay errors (before Blackwell).") \
     X(VIRTUAL_MODE, "DCGM_FI_DEV_VIRTUAL_MODE", 500, GPU_INTEGER, GPU_G_MODES, "gauge", "enum", \
       "nvmlDeviceGetVirtualizationMode", "Virtualization mode (0 none, 1 passthrough, 2 vGPU guest, 3 and 4 vGPU host).") \
     X(VGPU_LICENSE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", 526, GPU_INTEGER, GPU_G_LICENSE, "gauge", "0 or 1", \
@@ -318,6 +324,52 @@
       "GPM metric 50", "Ratio of time in which optical flow engine 0 is active.") \
     X(PROF_NVOFA1, "DCGM_FI_PROF_NVOFA1_ACTIVE", 1034, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 51", "Ratio of time in which optical flow engine 1 is active.") \
+    X(NVLINK5_TX_PACKETS, "DCGM_FI_DEV_NVLINK_COUNT_TX_PACKETS", 1200, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 201", "Packets sent by NVLink 5.") \
+    X(NVLINK5_TX_BYTES, "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", 1201, GPU_INTEGER, GPU_G_VALUES, "counter", "bytes", \
+      "nvmlDeviceGetFieldValues 202", "Bytes sent by NVLink 5.") \
+    X(NVLINK5_RX_PACKETS, "DCGM_FI_DEV_NVLINK_COUNT_RX_PACKETS", 1202, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 203", "Packets received by NVLink 5.") \
+    X(NVLINK5_RX_BYTES, "DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES", 1203, GPU_INTEGER, GPU_G_VALUES, "counter", "bytes", \
+      "nvmlDeviceGetFieldValues 204", "Bytes received by NVLink 5.") \
+    X(NVLINK5_RX_MALFORMED, "DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS", 1204, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 206", "Malformed packets received by NVLink 5.") \
+    X(NVLINK5_RX_OVERRUN, "DCGM_FI_DEV_NVLINK_COUNT_RX_BUFFER_OVERRUN_ERRORS", 1205, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 207", "Packets that NVLink 5 dropped for lack of buffers.") \
+    X(NVLINK5_RX_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS", 1206, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 208", "Packets with errors received by NVLink 5.") \
+    X(NVLINK5_RX_REMOTE_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_RX_REMOTE_ERRORS", 1207, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 209", "Packets received by NVLink 5 that the other side had marked as bad.") \
+    X(NVLINK5_RX_GENERAL_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_RX_GENERAL_ERRORS", 1208, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 210", "Packets received by NVLink 5 with a wrong header.") \
+    X(NVLINK5_INTEGRITY_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", 1209, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 211", "How often local errors of NVLink 5 went beyond their limit.") \
+    X(NVLINK5_TX_DISCARDS, "DCGM_FI_DEV_NVLINK_COUNT_TX_DISCARDS", 1210, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
+      "nvmlDeviceGetFieldValues 212", "Packets that NVLink 5 discarded instead of sending them.") \
+    X(NVLINK5_RECOVERED, "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", 1211, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 213", "How often an NVLink 5 link recovered.") \
+    X(NVLINK5_RECOVERY_FAILED, "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", 1212, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 214", "How often an NVLink 5 link did not recover.") \
+    X(NVLINK5_RECOVERIES, "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", 1213, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 215", "How often an NVLink 5 link went into recovery.") \
+    X(NVLINK5_SYMBOL_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS", 1214, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 221", "Wrong symbols received by NVLink 5.") \
+    X(NVLINK5_SYMBOL_BER, "DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER", 1215, GPU_INTEGER, GPU_G_VALUES, "gauge", "encoded", \
+      "nvmlDeviceGetFieldValues 222", "Bit error rate of NVLink 5's symbols, as NVML encodes it.") \
+    X(NVLINK5_SYMBOL_BER_FLOAT, "DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", 1216, GPU_DOUBLE, GPU_G_VALUES, "gauge", "ratio", \
+      "nvmlDeviceGetFieldValues 222", "Bit error rate of NVLink 5's symbols.") \
+    X(NVLINK5_EFFECTIVE_BER, "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER", 1217, GPU_INTEGER, GPU_G_VALUES, "gauge", "encoded", \
+      "nvmlDeviceGetFieldValues 220", "Effective bit error rate of NVLink 5, as NVML encodes it.") \
+    X(NVLINK5_EFFECTIVE_BER_FLOAT, "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", 1218, GPU_DOUBLE, GPU_G_VALUES, "gauge", "ratio", \
+      "nvmlDeviceGetFieldValues 220", "Effective bit error rate of NVLink 5.") \
+    X(NVLINK5_EFFECTIVE_ERRORS, "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", 1219, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 219", "Effective errors of NVLink 5.") \
+    X(NVLINK_ECC_DATA, "DCGM_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", 1220, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 160", "Number of NVLink ECC errors over all links.") \
+    X(MEMORY_UNREPAIRABLE, "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", 1507, GPU_INTEGER, GPU_G_REPAIR, "gauge", "0 or 1", \
+      "nvmlDeviceGetUnrepairableMemoryFlag_v1", "Whether memory is broken that cannot be repaired.") \
     X(RECOVERY_ACTION, "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1523, GPU_INTEGER, GPU_G_VALUES, "gauge", "enum", \
-      "nvmlDeviceGetFieldValues 230", "What the GPU needs (0 nothing, 1 a reset, 2 a reboot, 3 P2P drained, 4 drain and reset).")
+      "nvmlDeviceGetFieldValues 230", "What the GPU needs (0 nothing, 1 a reset, 2 a reboot, 3 P2P drained, 4 drain and reset).") \
+    X(NVLINKS_DOWN, "GPUSCALE_NVLINKS_DOWN", 9100, GPU_INTEGER, GPU_G_LINK_STATE, "gauge", "links", \
+      "nvmlDeviceGetNvLinkState", "NVLinks of the GPU that are down.")
 // clang-format on

@@ -46,6 +46,8 @@ enum gpu_group {
     GPU_G_LICENSE,
     GPU_G_INFOROM,
     GPU_G_FABRIC,
+    GPU_G_REPAIR,
+    GPU_G_LINK_STATE,
     GPU_G_GPM,
     GPU_G_COUNT
 };
@@ -59,7 +61,7 @@ enum gpu_field {
 
 // Of GPUs with GPM; of MIG devices too. They are neighbours.
 #define GPU_F_PROF_FIRST GPU_F_PROF_GR_ENGINE_ACTIVE
-#define GPU_F_PROF_END   GPU_F_RECOVERY_ACTION
+#define GPU_F_PROF_END   GPU_F_NVLINK5_TX_PACKETS
 enum { GPU_PROF_COUNT = GPU_F_PROF_END - GPU_F_PROF_FIRST };
 
 enum gpu_validity {
@@ -215,6 +217,13 @@ const char *gpu_dcgm_only_field(size_t i); // without DCGM_FI_; NULL at the end
 const struct gpu_field_info *gpu_field_info(enum gpu_field f);
 const char *gpu_field_name(enum gpu_field f);
 const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
+
+// A bit error rate of NVLink 5, as NVML encodes it. 15 and 255: none.
+struct gpu_ber {
+    unsigned mantissa, exponent;
+    double ratio; // mantissa / 10^exponent
+};
+struct gpu_ber gpu_nvlink_ber(uint64_t encoded);
 
 // --- back end ---
 struct gpu_backend;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells of a board and its fabric rather than of its load: the checksums of the InfoROM, and
-// where the GPU stands with the fabric manager of an NVSwitch system.
+// What tells of a board and its fabric rather than of its load: the checksums of the InfoROM,
+// memory that cannot be repaired, where the GPU stands with the fabric manager of an NVSwitch
+// system, and how many of its links are down.
 #include "gpu/backend.h"
 
 // The driver reads all of the InfoROM for it.
 #define INFOROM_AGAIN_NS (60 * GS_NS_PER_SEC)
+// A call for each link: 18 of them on the largest boards of today.
+#define LINKS_AGAIN_NS (5 * GS_NS_PER_SEC)
+enum { MAX_LINKS = 36 };
 
 static void read_inforom(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
 {
@@ -52,10 +56,58 @@ static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu
     d->fields[GPU_F_FABRIC_HEALTH_SUMMARY] = backend_integer(ret, f.health_summary);
 }
 
+static void read_repair(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_unrepairable u = {.version = NVML_VERSION_WORD(struct nvml_unrepairable, 1)};
+    nvml_ret ret = NVML(r, unrepairable, k->handle, &u);
+    if (ret == NVML_ARGUMENT_VERSION_MISMATCH)
+        ret = NVML_NOT_SUPPORTED;
+    d->fields[GPU_F_MEMORY_UNREPAIRABLE] = backend_integer(ret, u.flag != 0);
+}
+
+static unsigned count_links(struct gpu_reader *r, struct known_device *k, nvml_ret *ret)
+{
+    struct nvml_field_value v = {.field_id = NVML_FI_NVLINK_COUNT};
+    *ret = NVML(r, field_values, k->handle, 1, &v);
+    if (*ret == NVML_OK)
+        *ret = v.ret == NVML_INVALID_ARGUMENT ? NVML_NOT_SUPPORTED : v.ret;
+    unsigned n = *ret == NVML_OK ? v.value.u32 : 0;
+    return n < MAX_LINKS ? n : MAX_LINKS;
+}
+
+// A link that does not tell is none, as DCGM has it.
+static struct gpu_value links_down(struct gpu_reader *r, struct known_device *k)
+{
+    nvml_ret ret = NVML_OK;
+    unsigned n = count_links(r, k, &ret), told = 0, down = 0;
+    for (unsigned i = 0; i < n && !r->device_lost; i++) {
+        int active = 0;
+        if (NVML(r, link_state, k->handle, i, &active) != NVML_OK)
+            continue;
+        told++;
+        down += !active;
+    }
+    return backend_integer(ret == NVML_OK && !told ? NVML_NOT_SUPPORTED : ret, down);
+}
+
+static void read_links(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    int64_t now = gs_mono_ns();
+    if (!k->links_ns || now - k->links_ns > LINKS_AGAIN_NS) {
+        k->links_down = links_down(r, k);
+        k->links_ns = now;
+    }
+    d->fields[GPU_F_NVLINKS_DOWN] = k->links_down;
+}
+
 void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
 {
     if (r->due_group[GPU_G_INFOROM])
         read_inforom(r, k, d);
     if (r->due_group[GPU_G_FABRIC] && !r->device_lost)
         read_fabric(r, k, d);
+    if (r->due_group[GPU_G_REPAIR] && !r->device_lost)
+        read_repair(r, k, d);
+    if (r->due_group[GPU_G_LINK_STATE] && !r->device_lost)
+        read_links(r, k, d);
 }

@@ -82,6 +82,9 @@
     X(validate_inforom, "nvmlDeviceValidateInforom", NULL, NULL, (nvml_device))                    \
     X(fabric_info, "nvmlDeviceGetGpuFabricInfoV", NULL, NULL,                                      \
       (nvml_device, struct nvml_fabric_info *))                                                    \
+    X(link_state, "nvmlDeviceGetNvLinkState", NULL, NULL, (nvml_device, unsigned, int *))          \
+    X(unrepairable, "nvmlDeviceGetUnrepairableMemoryFlag_v1",                                      \
+      "nvmlDeviceGetUnrepairableMemoryFlag", NULL, (nvml_device, struct nvml_unrepairable *))      \
     X(remapped_rows, "nvmlDeviceGetRemappedRows", NULL, NULL,                                      \
       (nvml_device, unsigned *, unsigned *, unsigned *, unsigned *))                               \
     X(field_values, "nvmlDeviceGetFieldValues", NULL, NULL,                                        \

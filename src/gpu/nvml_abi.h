@@ -65,6 +65,7 @@ enum {
 
 #define NVML_EVENT_XID        UINT64_C(0x8)
 #define NVML_FI_MEMORY_TEMP   82u
+#define NVML_FI_NVLINK_COUNT  91u
 #define NVML_FI_NVLINK_TX_KIB 138u // of the link in scope_id
 #define NVML_FI_NVLINK_RX_KIB 139u
 #define NVML_SCOPE_ALL        UINT32_MAX
@@ -116,6 +117,12 @@ struct nvml_fabric_info {
 };
 static_assert(NVML_VERSION_WORD(struct nvml_fabric_info, 3) == 0x03000028, "nvmlGpuFabricInfo_v3");
 static_assert(offsetof(struct nvml_fabric_info, health_summary) == 36, "nvmlGpuFabricInfo_v2");
+
+struct nvml_unrepairable {
+    uint32_t version, flag;
+};
+static_assert(NVML_VERSION_WORD(struct nvml_unrepairable, 1) == 0x01000008,
+              "nvmlUnrepairableMemoryStatus_v1");
 
 union nvml_value {
     double d;

@@ -4,15 +4,18 @@
 
 #include "base/slice.h"
 
+#include <math.h>
+
 enum {
     MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
     FI_POWER_INSTANT = 186,
-    MAX_VALUES = 64,
+    MAX_VALUES = 96,
 };
 
 struct row {
     enum gpu_field field;
     uint32_t id; // NVML's
+    bool links;  // over all links: must be said of NVLink 5's
 };
 
 // The ids that were renumbered between drivers (251 to 273) are not among them.
@@ -60,6 +63,30 @@ static const struct row rows[] = {
     {GPU_F_NVLINK_CRC_DATA, 45},
     {GPU_F_NVLINK_REPLAY, 52},
     {GPU_F_NVLINK_RECOVERY, 59},
+    {GPU_F_NVLINK_DL_CRC, 163},
+    {GPU_F_NVLINK_DL_RECOVERY, 162},
+    {GPU_F_NVLINK_DL_REPLAY, 161},
+    {GPU_F_NVLINK5_TX_PACKETS, 201, true},
+    {GPU_F_NVLINK5_TX_BYTES, 202, true},
+    {GPU_F_NVLINK5_RX_PACKETS, 203, true},
+    {GPU_F_NVLINK5_RX_BYTES, 204, true},
+    {GPU_F_NVLINK5_RX_MALFORMED, 206, true},
+    {GPU_F_NVLINK5_RX_OVERRUN, 207, true},
+    {GPU_F_NVLINK5_RX_ERRORS, 208, true},
+    {GPU_F_NVLINK5_RX_REMOTE_ERRORS, 209, true},
+    {GPU_F_NVLINK5_RX_GENERAL_ERRORS, 210, true},
+    {GPU_F_NVLINK5_INTEGRITY_ERRORS, 211, true},
+    {GPU_F_NVLINK5_TX_DISCARDS, 212, true},
+    {GPU_F_NVLINK5_RECOVERED, 213, true},
+    {GPU_F_NVLINK5_RECOVERY_FAILED, 214, true},
+    {GPU_F_NVLINK5_RECOVERIES, 215, true},
+    {GPU_F_NVLINK5_SYMBOL_ERRORS, 221, true},
+    {GPU_F_NVLINK5_SYMBOL_BER, 222, true},
+    {GPU_F_NVLINK5_SYMBOL_BER_FLOAT, 222, true},
+    {GPU_F_NVLINK5_EFFECTIVE_BER, 220, true},
+    {GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT, 220, true},
+    {GPU_F_NVLINK5_EFFECTIVE_ERRORS, 219, true},
+    {GPU_F_NVLINK_ECC_DATA, 160},
     {GPU_F_RECOVERY_ACTION, 230},
 };
 static_assert(GS_ARRAY_LEN(rows) + 2 * (NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
@@ -91,6 +118,13 @@ static nvml_ret field_integer(const struct nvml_field_value *v, int64_t *ret)
     }
 }
 
+struct gpu_ber gpu_nvlink_ber(uint64_t encoded)
+{
+    struct gpu_ber b = {.mantissa = encoded >> 8 & 0xf, .exponent = encoded & 0xff};
+    b.ratio = (double)b.mantissa * pow(10, -(double)b.exponent);
+    return b;
+}
+
 static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
 {
     if (ret == NVML_OK && f == GPU_F_MEMORY_TEMP)
@@ -99,6 +133,8 @@ static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
                    : (struct gpu_value){.validity = GPU_VALID, .i = v};
     if (f == GPU_F_POWER_INSTANT)
         return backend_double(ret, (double)v / 1000.0);
+    if (f == GPU_F_NVLINK5_SYMBOL_BER_FLOAT || f == GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT)
+        return backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
     return backend_integer(ret, (uint64_t)v); // counters: a negative one is garbage
 }
 
@@ -147,7 +183,8 @@ void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gp
         if (!r->due[rows[i].field])
             continue;
         of[n] = &rows[i];
-        v[n++].field_id = rows[i].id;
+        v[n++] = (struct nvml_field_value){.field_id = rows[i].id,
+                                           .scope_id = rows[i].links ? NVML_SCOPE_ALL : 0};
     }
     int first_link = n;
     for (size_t link = 0; link <= NVLINK_LINKS; link++) {

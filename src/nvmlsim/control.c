@@ -160,8 +160,76 @@ struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigne
                      &(struct shm_fault){.gpu = gpu < 0 ? -1 : gpu, .hang_ms = ms, .left = count});
 }
 
+struct gs_error *sim_set_value(struct sim *s, unsigned gpu, uint32_t what, uint64_t value)
+{
+    struct gs_error *err = check_gpu(s, (int)gpu);
+    if (err)
+        return err;
+    struct shm_gpu *g = &s->seg->gpus[gpu];
+    SHM_HOLD(held, &g->lock);
+    struct shm_value *at = NULL;
+    for (unsigned i = 0; i < SHM_VALUES; i++) {
+        bool same = g->values[i].used && g->values[i].what == what;
+        if (same || (!at && !g->values[i].used))
+            at = &g->values[i];
+        if (same)
+            break;
+    }
+    if (!at)
+        return gs_error_new(GS_ELIMIT, "GPU %u of %s has %d set values, which is the most", gpu,
+                            s->name, SHM_VALUES);
+    bool is_new = !at->used;
+    *at = (struct shm_value){.what = what, .used = 1, .value = value};
+    if (is_new)
+        __atomic_add_fetch(&g->n_values, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    uint32_t what;
+} value_names[] = {
+    {"links-down", SIM_VALUE_LINKS_DOWN},
+    {"fabric-state", SIM_VALUE_FABRIC_STATE},
+    {"fabric-status", SIM_VALUE_FABRIC_STATUS},
+    {"fabric-health", SIM_VALUE_FABRIC_HEALTH},
+    {"unrepairable-memory", SIM_VALUE_UNREPAIRABLE},
+};
+
+struct gs_error *sim_value_parse(const char *text, uint32_t *ret)
+{
+    const char *names[GS_ARRAY_LEN(value_names)];
+    for (size_t i = 0; i < GS_ARRAY_LEN(value_names); i++) {
+        names[i] = value_names[i].name;
+        if (gs_streq(text, names[i])) {
+            *ret = value_names[i].what;
+            return NULL;
+        }
+    }
+    uint64_t id = 0;
+    GS_AUTO_ERROR struct gs_error *err =
+        gs_parse_u64(gs_slice_of(text), SIM_VALUE_LINKS_DOWN - 1, &id);
+    *ret = (uint32_t)id;
+    if (!err)
+        return NULL;
+    const char *near = gs_suggest(text, names, GS_ARRAY_LEN(names));
+    return gs_error_new(GS_EINVAL,
+                        "\"%s\" is no value of a GPU: give the number of an NVML field, or a name "
+                        "such as %s",
+                        text, near ? near : names[0]);
+}
+
+static void clear_values(struct shm_gpu *g)
+{
+    SHM_HOLD(held, &g->lock);
+    memset(g->values, 0, sizeof(g->values));
+    __atomic_store_n(&g->n_values, 0, __ATOMIC_RELEASE);
+}
+
 void sim_clear_faults(struct sim *s)
 {
+    for (unsigned i = 0; i < s->seg->n_gpus; i++)
+        clear_values(&s->seg->gpus[i]);
     SHM_HOLD(held, &s->seg->lock);
     memset(s->seg->faults, 0, sizeof(s->seg->faults));
     __atomic_store_n(&s->seg->n_faults, 0, __ATOMIC_RELEASE);

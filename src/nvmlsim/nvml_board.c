@@ -194,7 +194,30 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
         f.healthMask = ALL_WELL;
         f.healthSummary = HEALTHY;
     }
+    uint64_t set = 0;
+    if (read_set_value(&c, SIM_VALUE_FABRIC_STATE, &set))
+        f.state = (unsigned char)set;
+    if (read_set_value(&c, SIM_VALUE_FABRIC_STATUS, &set))
+        f.status = (nvmlReturn_t)set;
+    if (read_set_value(&c, SIM_VALUE_FABRIC_HEALTH, &set))
+        f.healthMask = (uint32_t)set;
     memcpy(info, &f, size);
+    return NVML_SUCCESS;
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
+                                                             nvmlUnrepairableMemoryStatus_v1_t *s)
+{
+    NVML_CALL c = call_device(__func__, device, CALL_ECC, s != NULL);
+    if (c.rc)
+        return c.rc;
+    if (c.gpu->model.arch < SIM_BLACKWELL)
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (s->version != NVML_VERSION_WORD(nvmlUnrepairableMemoryStatus_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    uint64_t set = 0;
+    read_set_value(&c, SIM_VALUE_UNREPAIRABLE, &set);
+    s->bUnrepairableMemory = set != 0;
     return NVML_SUCCESS;
 }
 
@@ -209,9 +232,12 @@ static struct nvml_call nvlink(const char *fn, nvmlDevice_t device, unsigned lin
 NVML_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *active)
 {
     NVML_CALL c = nvlink(__func__, device, link, active != NULL);
-    if (!c.rc)
-        *active = 1;
-    return c.rc;
+    uint64_t down = 0;
+    if (c.rc)
+        return c.rc;
+    read_set_value(&c, SIM_VALUE_LINKS_DOWN, &down);
+    *active = !(down >> link & 1);
+    return NVML_SUCCESS;
 }
 
 // All GPUs with NVLinks are on one fabric. index 2: by NVLink; the others: over PCIe.

@@ -98,6 +98,8 @@
       (nvmlDevice_t device, nvmlRowRemapperHistogramValues_t * values))                            \
     X(nvmlDeviceValidateInforom, (nvmlDevice_t device))                                            \
     X(nvmlDeviceGetGpuFabricInfoV, (nvmlDevice_t device, nvmlGpuFabricInfo_v3_t * info))           \
+    X(nvmlDeviceGetUnrepairableMemoryFlag_v1,                                                      \
+      (nvmlDevice_t device, nvmlUnrepairableMemoryStatus_v1_t * s))                                \
     X(nvmlDeviceGetP2PStatus, (nvmlDevice_t device, nvmlDevice_t other, int index, int *status))   \
     X(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned link, int *active))                 \
     X(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned link, unsigned *version))         \

@@ -106,8 +106,15 @@ enum field_id {
     FIELD_TLIMIT_GPU_MAX = 196,
     FIELD_PCIE_BYTES_FIRST = 197,
     FIELD_PCIE_BYTES_LAST = 198,
+    FIELD_NVLINK5_FIRST = 201, // traffic, errors, recoveries
+    FIELD_NVLINK5_LAST = 215,
+    FIELD_EFFECTIVE_ERRORS = 219,
+    FIELD_EFFECTIVE_BER = 220,
+    FIELD_SYMBOL_ERRORS = 221,
+    FIELD_SYMBOL_BER = 222,
     FIELD_RECOVERY_ACTION = 230,
 };
+enum { BER_NONE = 15 << 8 | 255 }; // mantissa and exponent
 
 static bool between(uint32_t id, uint32_t first, uint32_t last)
 {
@@ -160,6 +167,22 @@ static int fill_counter(const struct shm_gpu *g, nvmlFieldValue_t *f)
     else
         return -1;
     return has ? give_u64(f, 0) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static bool is_nvlink5(uint32_t id)
+{
+    return between(id, FIELD_NVLINK5_FIRST, FIELD_NVLINK5_LAST) ||
+           between(id, FIELD_EFFECTIVE_ERRORS, FIELD_SYMBOL_BER);
+}
+
+static int fill_nvlink5(const struct sim_model *m, nvmlFieldValue_t *f)
+{
+    bool rate = f->fieldId == FIELD_EFFECTIVE_BER || f->fieldId == FIELD_SYMBOL_BER;
+    if (!m->nvlinks || m->arch < SIM_BLACKWELL)
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (f->scopeId >= m->nvlinks && f->scopeId != SCOPE_ALL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return give_u64(f, rate ? BER_NONE : 0);
 }
 
 static int fill_remap(const struct shm_gpu *g, nvmlFieldValue_t *f)
@@ -218,6 +241,8 @@ static int fill_field(const struct shm_gpu *g, const struct account_gauges *v, n
     default:
         break;
     }
+    if (is_nvlink5(f->fieldId))
+        return fill_nvlink5(m, f);
     if (between(f->fieldId, FIELD_REMAP_FIRST, FIELD_REMAP_LAST))
         return fill_remap(g, f);
     if (between(f->fieldId, FIELD_TLIMIT_SHUTDOWN, FIELD_TLIMIT_GPU_MAX))
@@ -237,7 +262,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
     struct account_gauges v;
     read_gauges(&c, &v);
     for (int i = 0; i < count; i++) {
+        uint64_t set = 0;
         values[i].nvmlReturn = fill_field(c.gpu, &v, &values[i]);
+        if (read_set_value(&c, values[i].fieldId, &set))
+            values[i].nvmlReturn = give_u64(&values[i], set);
         values[i].timestamp = (int64_t)unix_us_of(start);
         values[i].latencyUsec = (gs_mono_ns() - start) / 1000;
     }

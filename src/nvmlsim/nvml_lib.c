@@ -169,6 +169,20 @@ void read_gauges(const struct nvml_call *c, struct account_gauges *ret)
     account_gauges(c->gpu, c->seg->created, gs_mono_ns(), ret);
 }
 
+bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)
+{
+    if (__atomic_load_n(&c->gpu->n_values, __ATOMIC_ACQUIRE) == 0)
+        return false;
+    SHM_HOLD(held, &c->gpu->lock);
+    for (unsigned i = 0; i < SHM_VALUES; i++) {
+        if (c->gpu->values[i].used && c->gpu->values[i].what == what) {
+            *ret = c->gpu->values[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t unix_us_of(int64_t mono_ns)
 {
     return (uint64_t)(gs_unix_us() + (mono_ns - gs_mono_ns()) / 1000);

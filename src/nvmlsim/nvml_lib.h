@@ -71,6 +71,9 @@ bool is_privileged(void);
 // The gauges of the GPU as of now.
 void read_gauges(const struct nvml_call *c, struct account_gauges *ret);
 
+// What sim_set_value has set, else *ret stays as it is.
+bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret);
+
 // Between monotonic time and Unix microseconds, as the clocks stand now.
 uint64_t unix_us_of(int64_t mono_ns);
 int64_t mono_of_unix_us(uint64_t unix_us);

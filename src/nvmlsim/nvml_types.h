@@ -62,6 +62,11 @@ typedef struct {
 NVML_LAYOUT(nvmlGpuFabricInfo_v3_t, 40, healthSummary, 36);
 
 typedef struct {
+    uint32_t version, bUnrepairableMemory;
+} nvmlUnrepairableMemoryStatus_v1_t;
+NVML_LAYOUT(nvmlUnrepairableMemoryStatus_v1_t, 8, bUnrepairableMemory, 4);
+
+typedef struct {
     uint32_t version;
     uint32_t sensorType;
     int32_t temperature; // °C

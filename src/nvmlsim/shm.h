@@ -30,7 +30,7 @@
 #include <pthread.h>
 
 #define SHM_MAGIC        0x4753494d30315047ULL
-#define SHM_VERSION      1
+#define SHM_VERSION      2
 #define SHM_PROCESSES    128
 #define SHM_RESERVATIONS 256
 #define SHM_BUCKETS      128 // power of two
@@ -39,6 +39,7 @@
 #define SHM_PERIOD       6 // buckets in the sample period of utilisation and power: a second
 #define SHM_FAULTS       32
 #define SHM_EVENTS       64
+#define SHM_VALUES       32
 #define SHM_TIMELINES    (1 + SIM_MAX_MIG)
 #define SHM_PPM          1000000U // shares are millionths: they add up exactly
 
@@ -95,6 +96,12 @@ struct shm_event {
     uint32_t gi_id, ci_id;
 };
 
+struct shm_value {
+    uint32_t what; // enum sim_value, or a field id of NVML
+    uint32_t used;
+    uint64_t value;
+};
+
 struct shm_gpu {
     pthread_mutex_t lock;
     struct sim_model model;
@@ -108,6 +115,8 @@ struct shm_gpu {
     struct shm_mig mig[SIM_MAX_MIG];
     uint32_t lost;
     uint32_t last_xid;
+    uint32_t n_values; // read without the lock to skip the look-up
+    struct shm_value values[SHM_VALUES];
     uint64_t n_events; // ever; the last SHM_EVENTS are kept
     struct shm_event events[SHM_EVENTS];
     struct shm_process processes[SHM_PROCESSES];

@@ -83,6 +83,20 @@ struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigne
                                unsigned count);
 struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost);
 struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid);
-void sim_clear_faults(struct sim *s); // failing and hanging calls; lost GPUs stay lost
+// What a board says of itself, instead of what is well: the field of nvmlDeviceGetFieldValues with
+// that id (counters of errors, NVLink 5, recovery action …), or one of these.
+enum sim_value {
+    SIM_VALUE_LINKS_DOWN = 0x10000, // bits of NVLinks
+    SIM_VALUE_FABRIC_STATE,         // nvmlGpuFabricInfo state
+    SIM_VALUE_FABRIC_STATUS,        // an NVML code
+    SIM_VALUE_FABRIC_HEALTH,        // its mask
+    SIM_VALUE_UNREPAIRABLE,         // 0 or 1
+};
+struct gs_error *sim_set_value(struct sim *s, unsigned gpu, uint32_t what, uint64_t value);
+// "links-down", "fabric-state", "fabric-status", "fabric-health", "unrepairable-memory", or the
+// number of a field.
+struct gs_error *sim_value_parse(const char *text, uint32_t *ret);
+// Failing and hanging calls, and set values; lost GPUs stay lost.
+void sim_clear_faults(struct sim *s);
 // "15", "GPU_IS_LOST" or "NVML_ERROR_GPU_IS_LOST".
 struct gs_error *sim_nvml_code_parse(const char *text, int *ret);

@@ -5,8 +5,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "exporter/health.h"
+#include "nvmlsim/sim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 struct fixture {
     struct health *health;
@@ -84,6 +87,9 @@ static void a_gpu_without_anything_is_fine(void **state)
 static void states_of_memory(void **state)
 {
     struct fixture *f = *state;
+    set(f, GPU_F_MEMORY_UNREPAIRABLE, 1);
+    assert_health(f, HEALTH_MEM, 20, "DCGM_FR_FAULTY_MEMORY");
+    set(f, GPU_F_MEMORY_UNREPAIRABLE, 0);
     set(f, GPU_F_RETIRED_PENDING, 1);
     assert_health(f, HEALTH_MEM, 10, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
     set(f, GPU_F_UNCORRECTABLE_REMAPPED, 511);
@@ -151,6 +157,169 @@ static void links(void **state)
     set(f, GPU_F_NVLINK_CRC_FLIT, 0);
     set(f, GPU_F_NVLINK_RECOVERY, 1);
     assert_health(f, HEALTH_NVLINK, 20, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+}
+
+static void links_that_are_down(void **state)
+{
+    struct fixture *f = *state;
+    set(f, GPU_F_NVLINKS_DOWN, 0);
+    set(f, GPU_F_MIG_MODE, 0);
+    assert_all_fine(f);
+    set(f, GPU_F_NVLINKS_DOWN, 2);
+    assert_health(f, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
+    set(f, GPU_F_MIG_MODE, 1); // they are down by design then
+    assert_all_fine(f);
+    set(f, GPU_F_MIG_MODE, 0);
+    f->device.n_instances = 1;
+    assert_all_fine(f);
+}
+
+static void counters_before_blackwell(void **state)
+{
+    static const enum gpu_field fields[] = {GPU_F_NVLINK_DL_CRC, GPU_F_NVLINK_DL_RECOVERY,
+                                            GPU_F_NVLINK_DL_REPLAY};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(fields); i++) {
+        set(f, fields[i], 1); // since the driver was loaded
+        assert_health(f, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+        pass_time(f, 70);
+        assert_health(f, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+        set(f, fields[i], 0);
+        assert_all_fine(f);
+    }
+    set(f, GPU_F_NVLINK5_RECOVERY_FAILED, 0); // deprecated there
+    set(f, GPU_F_NVLINK_DL_CRC, 1);
+    assert_all_fine(f);
+}
+
+static void counters_of_nvlink5(void **state)
+{
+    static const enum gpu_field moving[] = {
+        GPU_F_NVLINK5_RX_MALFORMED,      GPU_F_NVLINK5_RX_OVERRUN,
+        GPU_F_NVLINK5_RX_ERRORS,         GPU_F_NVLINK5_RX_REMOTE_ERRORS,
+        GPU_F_NVLINK5_RX_GENERAL_ERRORS, GPU_F_NVLINK5_INTEGRITY_ERRORS,
+        GPU_F_NVLINK5_RECOVERIES,        GPU_F_NVLINK5_SYMBOL_ERRORS,
+        GPU_F_NVLINK5_EFFECTIVE_ERRORS,  GPU_F_NVLINK_ECC_DATA,
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(moving); i++)
+        set(f, moving[i], 1000);
+    set(f, GPU_F_NVLINK5_RECOVERED, 0);
+    set(f, GPU_F_NVLINK5_RECOVERY_FAILED, 0);
+    assert_all_fine(f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(moving); i++) {
+        set(f, moving[i], 1001);
+        assert_health(f, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+        pass_time(f, 70);
+        assert_all_fine(f);
+    }
+    set(f, GPU_F_NVLINK5_RECOVERED, 3); // since the driver was loaded
+    pass_time(f, 70);
+    assert_health(f, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+    set(f, GPU_F_NVLINK5_RECOVERY_FAILED, 1);
+    assert_health(f, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+}
+
+static void bit_error_rates(void **state)
+{
+    enum { NONE = 15 << 8 | 255 };
+    static const struct {
+        bool nvlink5;
+        int effective, symbol;
+        const char *code; // NULL: fine
+    } rows[] = {
+        {true, NONE, NONE, NULL},
+        {true, 1 << 8 | 12, NONE, NULL},
+        {true, 2 << 8 | 12, NONE, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD"},
+        {true, 10 << 8 | 13, NONE, NULL},
+        {true, 11 << 8 | 13, NONE, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD"},
+        {true, 15 << 8 | 14, NONE, NULL},
+        {true, 1 << 8 | 11, NONE, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD"},
+        {true, NONE, 15 << 8 | 238, NULL},
+        {true, NONE, 1 << 8 | 237, "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD"},
+        {true, NONE, 237, NULL},
+        {false, NONE, 15 << 8 | 254, "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD"},
+        {false, NONE, 1 << 8 | 255, NULL},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        f->device.fields[GPU_F_NVLINK5_RECOVERY_FAILED] =
+            (struct gpu_value){.validity = rows[i].nvlink5 ? GPU_VALID : GPU_NOT_SUPPORTED};
+        set(f, GPU_F_NVLINK5_EFFECTIVE_BER, rows[i].effective);
+        set(f, GPU_F_NVLINK5_SYMBOL_BER, rows[i].symbol);
+        assert_health(f, HEALTH_NVLINK, rows[i].code ? HEALTH_FAIL : HEALTH_PASS,
+                      rows[i].code ? rows[i].code : "DCGM_FR_OK");
+    }
+    struct gpu_ber b = gpu_nvlink_ber(5 << 8 | 9);
+    assert_true(b.ratio > 4.9e-9 && b.ratio < 5.1e-9);
+}
+
+// The same from the simulated library on: what NVML says of a board becomes a finding.
+static void boards_by_nvml(void **state)
+{
+    static const struct {
+        unsigned gpu; // 0: Hopper, 1: Blackwell
+        uint32_t what;
+        uint64_t value;
+        enum health_watch watch;
+        int level;
+        const char *code;
+    } rows[] = {
+        {0, SIM_VALUE_LINKS_DOWN, 1 << 17, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN"},
+        {1, SIM_VALUE_LINKS_DOWN, 5, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN"},
+        {0, SIM_VALUE_FABRIC_STATE, 2, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {0, SIM_VALUE_FABRIC_STATUS, 999, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE"},
+        {1, SIM_VALUE_FABRIC_HEALTH, 0x1a9, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION"},
+        {1, SIM_VALUE_UNREPAIRABLE, 1, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY"},
+        {1, 214, 1, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL"},
+        {1, 213, 1, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_CRITICAL"},
+        {1, 220, 2 << 8 | 12, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD"},
+        {0, 163, 1, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL"},
+        {1, 230, 2, HEALTH_DRIVER, HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT"},
+        {0, 4, 1, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED"},
+    };
+    struct fixture *f = *state;
+    struct sim_spec spec;
+    struct sim *sim = NULL;
+    GS_AUTO_FREE char *name = gs_format("/gpuscale-test-health-%d", getpid());
+    GS_AUTO_FREE char *library =
+        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    setenv(SIM_ENV, name, 1);
+    assert_ok(sim_spec_parse("1xH100-80GB-HBM3,1xB200", &spec));
+    assert_ok(sim_create(name, &spec, &sim));
+    bool wanted[GPU_F_COUNT] = {0};
+    health_wanted(wanted);
+    struct gpu_backend_config cfg = {.library = library,
+                                     .wanted = wanted,
+                                     .patience_ns = 60 * GS_NS_PER_SEC,
+                                     .hung_after_ns = 60 * GS_NS_PER_SEC};
+    for (size_t i = 0; i <= GS_ARRAY_LEN(rows); i++) {
+        bool fine = i == GS_ARRAY_LEN(rows);
+        struct gpu_backend *backend = NULL;
+        struct gpu_snapshot *s = NULL;
+        if (!fine)
+            assert_ok(sim_set_value(sim, rows[i].gpu, rows[i].what, rows[i].value));
+        assert_ok(gpu_backend_open(&cfg, &backend));
+        assert_ok(gpu_backend_sample(backend, &s));
+        assert_int_equal(s->n_devices, 2);
+        assert_int_equal(s->n_errors, 0);
+        health_take(f->health, s, gs_mono_ns());
+        for (unsigned gpu = 0; gpu < 2; gpu++) {
+            const struct health_result *r = health_of(f->health, s->devices[gpu].uuid);
+            for (enum health_watch w = 0; w < HEALTH_WATCHES; w++) {
+                bool bad = !fine && gpu == rows[i].gpu && w == rows[i].watch;
+                if (r[w].level != (bad ? rows[i].level : HEALTH_PASS))
+                    fail_msg("row %zu: GPU %u: %s is %d, %s", i, gpu, health_watch_name(w),
+                             r[w].level, r[w].code);
+                assert_string_equal(r[w].code, bad ? rows[i].code : "DCGM_FR_OK");
+            }
+        }
+        gpu_snapshot_free(s);
+        gpu_backend_close(backend);
+        sim_clear_faults(sim);
+    }
+    sim_detach(sim);
+    gs_error_free(sim_unlink(name));
 }
 
 // They count until the exporter ends, as in DCGM until its engine ends.
@@ -246,6 +415,11 @@ int main(void)
         TEST(what_moved_within_a_minute),
         TEST(replays_by_generation_and_lanes),
         TEST(links),
+        TEST(links_that_are_down),
+        TEST(counters_before_blackwell),
+        TEST(counters_of_nvlink5),
+        TEST(bit_error_rates),
+        TEST(boards_by_nvml),
         TEST(inforom_and_recovery),
         TEST(fabric_of_switches),
         TEST(xids_stay),

@@ -76,6 +76,18 @@ static void families_are_in_the_order_of_their_ids(void **state)
     }
 }
 
+static void small_numbers_are_not_zero(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_value *power = &f->sample->gpus->devices[0].fields[GPU_F_POWER_USAGE];
+    *power = (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = 2e-12};
+    assert_has(text(f), "} 2e-12\n");
+    power->d = 0;
+    assert_has(text(f), "} 0.000000\n");
+    power->d = 2.5e-6;
+    assert_has(text(f), "} 0.000003\n");
+}
+
 static void label_values_are_escaped(void **state)
 {
     struct fixture *f = *state;
@@ -448,6 +460,7 @@ int main(void)
         TEST(page_as_dcgm_exporter_writes_it),
         TEST(absent_is_not_zero),
         TEST(families_are_in_the_order_of_their_ids),
+        TEST(small_numbers_are_not_zero),
         TEST(label_values_are_escaped),
         TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
         TEST(virtual_gpus_have_a_line_for_each_pod),

@@ -29,10 +29,10 @@ stop_all() {
 }
 trap 'code=$?; stop_all; (exit $code); finish' EXIT
 
-# Series of the last half hour and the next quarter: queries at any moment of the test see the same.
+# Series of the last half hour and the next two hours: queries at any moment of the test see the same.
 now=$(date +%s)
 awk -v now="$now" '/^#/ || !NF { next }
-    { for (t = now - 1800; t <= now + 900; t += 15) {
+    { for (t = now - 1800; t <= now + 7200; t += 15) {
         v = $2
         if (NF > 2) v = sprintf("%.6f", $2 + $3 * (t - now + 1800))
         printf "%s %s %d\n", $1, v, t } }
@@ -49,8 +49,8 @@ prometheus_pid=$!
     >"$dir/up.log" 2>&1 &
 up_pid=$!
 trap 'code=$?; stop_all; kill -TERM $prometheus_pid 2>/dev/null; (exit $code); finish' EXIT
-wait_for 30 "Kubernetes API" kubectl get namespaces
-wait_for 30 "Prometheus" curl -sf "http://127.0.0.1:$prometheus_port/-/ready"
+wait_for "Kubernetes API" kubectl get namespaces
+wait_for "Prometheus" curl -sf "http://127.0.0.1:$prometheus_port/-/ready"
 kubectl apply -f "$here/objects.yaml" >"$dir/apply.log" || { cat "$dir/apply.log"; fail "objects"; }
 awk '/certificate-authority-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/ca.pem"
 
@@ -83,8 +83,8 @@ compare() {
     real_port=$port
     start ours "$gpuscale" adapter --gpu-metrics=false
     our_port=$port
-    wait_for 60 "prometheus-adapter's list" listed "$real_port"
-    wait_for 60 "our list" listed "$our_port"
+    wait_for "prometheus-adapter's list" listed "$real_port"
+    wait_for "our list" listed "$our_port"
     "$program" "$KUBECONFIG" "https://127.0.0.1:$real_port" "https://127.0.0.1:$our_port" "$here/requests.txt" \
         "$here/differences.txt" || { tail -n 20 "$dir/ours.log"; fail "$1"; }
     stop_all

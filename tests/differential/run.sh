@@ -36,7 +36,8 @@ start() {
         "$1" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
             --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/log" 2>&1 &
         pid=$!
-        for i in $(seq 100); do
+        end=$(($(date +%s) + 180))
+        while [ "$(date +%s)" -lt "$end" ]; do
             [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/-/ready")" != 200 ] || return 0
             kill -0 "$pid" 2>/dev/null || break
             sleep 0.2

@@ -12,7 +12,7 @@ end_all() {
 trap 'code=$?; end_all; (exit $code); finish' EXIT
 
 now=$(date +%s)
-awk -v now="$now" '/^#/ || !NF { next } { for (t = now - 600; t <= now + 900; t += 15) printf "%s %s %d\n", $1, $2, t }
+awk -v now="$now" '/^#/ || !NF { next } { for (t = now - 600; t <= now + 7200; t += 15) printf "%s %s %d\n", $1, $2, t }
     END { print "# EOF" }' "$here/series.txt" >"$dir/data.om"
 promtool tsdb create-blocks-from openmetrics "$dir/data.om" "$dir/tsdb" >"$dir/blocks.log" 2>&1 || fail "series"
 printf 'global: {}\n' >"$dir/prometheus.yml"
@@ -21,13 +21,13 @@ start_prometheus() {
     prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
         --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/prometheus.log" 2>&1 &
     prometheus_pid=$!
-    wait_for 30 "Prometheus" curl -sf "http://127.0.0.1:$port/-/ready"
+    wait_for "Prometheus" curl -sf "http://127.0.0.1:$port/-/ready"
 }
 start_prometheus
 "$gpuscale" up --data-dir="$dir/data" --api-port=0 --exporter-port=0 --node-name=up-node --gpus=1xA100-SXM4-80GB \
     >"$dir/up.log" 2>&1 &
 up_pid=$!
-wait_for 30 "Kubernetes API" kubectl get namespaces
+wait_for "Kubernetes API" kubectl get namespaces
 kubectl apply -f "$here/objects.yaml" >"$dir/apply.log" || { cat "$dir/apply.log"; fail "objects"; }
 for name in certificate-authority client-certificate client-key; do
     awk -v key="$name-data:" '$1 == key { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/$name.pem"
@@ -59,8 +59,8 @@ get() { curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem
 has() { get "$1" | grep -q "$2"; }
 pods=/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods
 
-wait_for 20 "readyz" has /readyz '^ok$'
-wait_for 10 "the metric" has "$pods/web-0/first" '"value": *"1m"'
+wait_for "readyz" has /readyz '^ok$'
+wait_for "the metric" has "$pods/web-0/first" '"value": *"1m"'
 has "$pods/*/first" '"name": *"web-1"' || fail "all pods"
 anonymous /livez | grep -q '^ok$' || fail "livez needs no permission"
 anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "nobody may read"
@@ -74,35 +74,35 @@ grep -q '"requestURI":"/' "$dir/audit.log" || fail "request URIs"
 echo "ok: the audit log"
 
 echo 'rulez: []' >"$dir/rules.yaml"
-wait_for 15 "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
+wait_for "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
 has "$pods/web-0/first" '"value": *"1m"' || fail "the old configuration does not go on"
 has /metrics '^gpuscale_adapter_config_reload_failures_total 1$' || fail "the failure is not counted"
 rules second >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
-wait_for 10 "another configuration" has "$pods/web-0/second" '"value": *"1m"'
+wait_for "another configuration" has "$pods/web-0/second" '"value": *"1m"'
 has "$pods/web-0/first" 'no rule serves it' || fail "the old metric is still served"
 
 subject() { openssl s_client -connect "127.0.0.1:$api_port" </dev/null 2>/dev/null | grep -m 1 '^subject'; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/cert/apiserver.key" -out "$dir/cert/apiserver.crt" -days 30 \
     -subj /CN=exchanged -addext subjectAltName=DNS:localhost 2>/dev/null
 exchanged() { subject | grep -q exchanged; }
-wait_for 15 "another certificate" exchanged
+wait_for "another certificate" exchanged
 
 kill -TERM "$prometheus_pid" && wait "$prometheus_pid" 2>/dev/null || true
-wait_for 10 "the source is told to be down" has "$pods/web-0/second" 'the source does not answer'
+wait_for "the source is told to be down" has "$pods/web-0/second" 'the source does not answer'
 sleep 2
 has /apis/custom.metrics.k8s.io/v1beta1 'pods/second' || fail "what was found is lost"
-has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$' || fail "the rule's state is not told"
+wait_for "the rule's state is told" has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$'
 start_prometheus
-wait_for 10 "the source is back" has "$pods/web-0/second" '"value": *"1m"'
+wait_for "the source is back" has "$pods/web-0/second" '"value": *"1m"'
 
 # A rule with a source of its own: when that is down, the others go on.
 { rules third; printf '  source: gone\n'; rules fourth | tail -n +2
   printf 'sources:\n- {name: gone, url: "http://127.0.0.1:1"}\n'; } >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
-wait_for 20 "rules of two sources" has "$pods/web-0/fourth" '"value": *"1m"'
-has "$pods/web-0/third" 'no rule serves it, and 1 rules do not get their series' || fail "the rule without a source"
-has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]' || fail "its source is not told"
+wait_for "rules of two sources" has "$pods/web-0/fourth" '"value": *"1m"'
+wait_for "the rule without a source is told" has "$pods/web-0/third" 'no rule serves it, and 1 rules do not get their series'
+wait_for "so is its source" has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]'
 
 # A second replica; and one behind which the first is the previous owner.
 second_port=$(shuf -i 20000-29999 -n 1)
@@ -123,14 +123,14 @@ end_second() {
 start_second --gpu-metrics=false --previous-owner="https://localhost:$api_port" \
     --previous-owner-ca-file="$dir/cert/apiserver.crt" --previous-owner-client-cert-file="$dir/client-certificate.pem" \
     --previous-owner-client-key-file="$dir/client-key.pem"
-wait_for 20 "the previous owner's list" second_has /apis/custom.metrics.k8s.io/v1beta1 'pods/fourth'
+wait_for "the previous owner's list" second_has /apis/custom.metrics.k8s.io/v1beta1 'pods/fourth'
 second_has "$pods/web-0/fourth" '"value": *"1m"' || fail "it is not passed on"
 second_has "$pods/web-0/none" 'the previous owner of custom.metrics.k8s.io: .*no rule serves it' || fail "neither has it"
 end_second
 echo "ok: a previous owner"
 
 start_second --config="$dir/rules.yaml"
-wait_for 20 "a second replica" second_has "$pods/web-0/fourth" '"value": *"1m"'
+wait_for "a second replica" second_has "$pods/web-0/fourth" '"value": *"1m"'
 ( for i in $(seq 40); do second_has "$pods/web-0/fourth" '"value": *"1m"' || echo "wrong answer $i"; done ) >"$dir/answers.txt" &
 asking=$!
 kill -TERM "$adapter_pid"

@@ -13,7 +13,7 @@ start_am() {
     prometheus-alertmanager --config.file="$dir/am.yml" --storage.path="$dir/am-$1" --web.listen-address="127.0.0.1:$2" \
         --cluster.listen-address= --log.level=error >"$dir/am-$1.log" 2>&1 &
     pids="$pids $!"
-    wait_for 30 "the Alertmanager of the $1 is ready" curl -sSf "http://127.0.0.1:$2/-/ready"
+    wait_for "the Alertmanager of the $1 is ready" curl -sSf "http://127.0.0.1:$2/-/ready"
 }
 am_engine=$(free_port)
 start_am engine "$am_engine"
@@ -80,7 +80,7 @@ start_engine() {
         --web.external-url="$external" >"$dir/engine.log" 2>&1 &
     engine_pid=$!
     pids="$pids $engine_pid"
-    wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+    wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
 }
 engine_port=$(free_port)
 start_engine
@@ -98,15 +98,15 @@ alerts() {
         jq -cS '.[] | select(.labels.alertname != "KeepsFiring") | {labels, annotations, generatorURL, state: .status.state}' | sort
 }
 count_is() { [ "$(alerts "$1" | wc -l)" = "$2" ]; }
-wait_for 60 "the engine's alerts are there" count_is "$am_engine" 4
-wait_for 60 "Prometheus' alerts are there" count_is "$am_prometheus" 4
+wait_for "the engine's alerts are there" count_is "$am_engine" 4
+wait_for "Prometheus' alerts are there" count_is "$am_prometheus" 4
 # A value in an annotation may have been sent a pass apart; it is sent again after a minute.
 same_alerts() {
     alerts "$am_engine" >"$dir/got"
     alerts "$am_prometheus" >"$dir/want"
     diff "$dir/want" "$dir/got"
 }
-wait_for 100 "both Alertmanagers show the same alerts" same_alerts
+wait_for "both Alertmanagers show the same alerts" same_alerts
 grep -q '"which":"gpu-1"' "$dir/got" || fail "no expanded label"
 grep -q 'gpus/1 is down (1.00) at lab' "$dir/got" || fail "no expanded annotation"
 ! grep -qE '"replica"|Quiet' "$dir/got" || fail "alert_relabel_configs"
@@ -116,9 +116,9 @@ echo "ok: both Alertmanagers show the same $(wc -l <"$dir/got") alerts"
 
 gpus 0 1
 # Without news an alert lasts for four minutes: only the word of its end takes it away sooner.
-wait_for 60 "the end of one reaches the engine's Alertmanager" count_is "$am_engine" 3
-wait_for 60 "and Prometheus'" count_is "$am_prometheus" 3
-wait_for 100 "both Alertmanagers show the same alerts after the end of one" same_alerts
+wait_for "the end of one reaches the engine's Alertmanager" count_is "$am_engine" 3
+wait_for "and Prometheus'" count_is "$am_prometheus" 3
+wait_for "both Alertmanagers show the same alerts after the end of one" same_alerts
 curl -sS "http://127.0.0.1:$am_engine/api/v2/alerts" | jq -e 'any(.[]; .labels.alertname == "KeepsFiring")' >/dev/null || fail "keep_firing_for"
 echo "ok: resolved alerts, keep_firing_for"
 
@@ -139,7 +139,7 @@ start_engine
 # As Prometheus: the time of being away does not count.
 restored() {
     now=$(since)
-    [ -n "$now" ] && [ "$now" -ge "$before" ] && [ "$now" -le "$((before + $(date +%s) - down + 2))" ] && [ "$now" -le "$((down - 6))" ]
+    [ -n "$now" ] && [ "$now" -ge "$before" ] && [ "$now" -lt "$down" ]
 }
-wait_for 30 "the time that an alert has been pending outlives a restart" restored
-wait_for 30 "the alerts stay" count_is "$am_engine" 3
+wait_for "the time that an alert has been pending outlives a restart" restored
+wait_for "the alerts stay" count_is "$am_engine" 3

@@ -21,13 +21,13 @@ spec:
 Y
 up() { start_up --gpus 2xA100-SXM4-80GB --image "intent-api=$intent_api" "$@"; }
 up -f "$dir/app.yaml"
-wait_for 30 "two pods are ready" pods_ready crash-test 2
+wait_for "two pods are ready" pods_ready crash-test 2
 
 restarts() { kubectl get pods -o json | jq -e "[.items[].status.containerStatuses[].restartCount] | add >= $1"; }
 samples() {
     kubectl get --raw '/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_MEM_USED' | jq -e ".items | length == $1"
 }
-wait_for 10 "both pods' GPU memory is served" samples 2
+wait_for "both pods' GPU memory is served" samples 2
 
 # The processes of this run's pods.
 own() {
@@ -36,21 +36,21 @@ own() {
     done
 }
 kill -9 "$(own | head -n 1)"
-wait_for 20 "the killed container is restarted" restarts 1
-wait_for 20 "both are ready again" pods_ready crash-test 2
+wait_for "the killed container is restarted" restarts 1
+wait_for "both are ready again" pods_ready crash-test 2
 
 kill -9 "$(pgrep -f "exporter .*$dir")"
-wait_for 20 "the exporter is back" samples 2
+wait_for "the exporter is back" samples 2
 
 kill -9 "$up_pid"
 wait "$up_pid" 2>/dev/null || true
 up_pid=
-wait_for 20 "nothing is left running" nothing_left
+wait_for "nothing is left running" nothing_left
 used=$("$gpuscale" sim status -o json --name "$segment" | jq '[.gpus[].memoryUsedBytes] | add')
 [ "$used" = 0 ] || fail "the simulated GPUs still hold $used bytes"
 
 up
-wait_for 30 "objects and pods are back" pods_ready crash-test 2
+wait_for "objects and pods are back" pods_ready crash-test 2
 stop_up
 nothing_left || fail "processes are left"
 [ ! -e "/dev/shm$segment" ] || fail "the segment $segment is left"

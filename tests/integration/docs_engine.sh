@@ -24,7 +24,7 @@ PATH=$(dirname "$gpuscale"):$PATH
 export PATH NO_COLOR=1 GPUSCALE_SIM=/gpuscale-docs-$$
 gpuscale exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
 exporter_pid=$!
-wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
+wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
 exporter_port=$(sed -n 's#.*http://127.0.0.1:\([0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
 engine_port=$(free_port)
 export GPUSCALE_URL=http://127.0.0.1:$engine_port

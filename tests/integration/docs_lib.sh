@@ -67,7 +67,7 @@ only_looks() {
 run_command() {
     command=$(echo "$3" | with_ports)
     normalise "$2" <"$dir/shown" >"$dir/want"
-    end=$(($(date +%s) + 20))
+    end=$(($(date +%s) + patience))
     while :; do
         if [ "$command" = wait ]; then
             wait "$background" || true

@@ -1,6 +1,6 @@
 #!/bin/sh
-# kill -9 of engines under load, fifty rounds, five engines at a time: what was there a second before
-# is there afterwards, to the sample.
+# kill -9 of engines under load, fifty rounds, five engines at a time: what was written is
+# there afterwards, to the sample.
 . "$(dirname "$0")/engine_lib.sh"
 
 everything=
@@ -8,8 +8,7 @@ for name in DCGM_FI_DEV_GPU_UTIL DCGM_FI_DEV_POWER_USAGE DCGM_FI_DEV_FB_USED up 
     everything="$everything${everything:+ + }sum(count_over_time($name[2h]))"
 done
 
-# rounds NAME N: lives of one engine. What it has of the time until a second before the kill is counted
-# when it is two seconds old, and again in the next life.
+# rounds NAME N: lives of one engine. What it has is counted, and again in the next life.
 rounds() {
     known=0 at=0
     for round in $(seq "$2"); do
@@ -26,9 +25,9 @@ rounds() {
         fi
         sleep "1.$(($(od -An -N1 -tu1 /dev/urandom) % 9))"
         at=$(date +%s.%N)
-        sleep 0.5 # scrapes that began before are over
+        soon settled "$at" || { echo "$1, round $round: scrapes or rules do not go on"; return 1; }
         known=$(ask "$everything" "$at")
-        sleep 1.5 # the log is written each second
+        written "$dir/$1" || { echo "$1, round $round: the log is not written"; return 1; }
         kill_engine "$1"
     done
     [ "${known:-0}" -gt 1000 ] || { echo "$1: there were only $known samples"; return 1; }

@@ -12,22 +12,26 @@ mount -t tmpfs -o size=3m gpuscale-full "$dir/disk"
 start full "$dir/disk/data" || fail "the engine does not start"
 metric() { curl -sS "$url/metrics" | sed -n "s/^$1 //p"; }
 is() { [ "$(metric "$1")" = "$2" ]; }
-wait_for 20 "the log works" is gpuscale_tsdb_wal_failing 0
+wait_for "the log works" is gpuscale_tsdb_wal_failing 0
 head -c 10000000 /dev/zero >"$dir/disk/ballast" 2>/dev/null || true # until it is full
-wait_for 30 "the full disk is told" is gpuscale_tsdb_wal_failing 1
-sleep 1
-[ "$(ask 'min(up{instance!="127.0.0.1:1"})' "$(date +%s)")" = 1 ] || fail "the engine does not go on from memory"
+wait_for "the full disk is told" is gpuscale_tsdb_wal_failing 1
+full=$(date +%s.%N)
+goes_on() { settled "$full" && [ "$(ask 'min(up{instance!="127.0.0.1:1"})' "$(date +%s.%N)")" = 1 ]; }
+wait_for "the engine goes on from memory" goes_on
 rm "$dir/disk/ballast"
-wait_for 30 "there is room again" is gpuscale_tsdb_wal_failing 0
-sleep 1.5
+wait_for "there is room again" is gpuscale_tsdb_wal_failing 0
+from=$(($(date +%s) + 1))
+# samples TIME: of the time since there is room.
+samples() { ask "sum(count_over_time(up[$((${1%.*} - from))s]))" "$1"; }
+enough() { [ "$(samples "$(date +%s.%N)")" -gt 10 ]; }
+wait_for "there are samples behind that" enough
 at=$(date +%s.%N)
-sleep 0.5
-known=$(ask 'sum(count_over_time(up[1s]))' "$at")
-[ "$known" -gt 10 ] || fail "only $known samples in a second"
-sleep 1.5
+wait_for "all of them are there" settled "$at"
+known=$(samples "$at")
+written "$dir/disk/data" || fail "the log is not written"
 kill_engine full
 start full "$dir/disk/data" || fail "the engine does not start again"
-found=$(ask 'sum(count_over_time(up[1s]))' "$at")
+found=$(samples "$at")
 [ "$known" = "$found" ] || fail "after there was room: $known samples before the kill, $found after it"
 kill -TERM "$engine"
 wait "$engine" || fail "the engine ended with exit code $?"

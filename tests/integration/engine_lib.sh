@@ -7,7 +7,7 @@ export GPUSCALE_SIM=/gpuscale-engine-$$
 also_remove=/dev/shm$GPUSCALE_SIM
 "$gpuscale" exporter --simulate 8xA100-SXM4-80GB --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
 pids=$!
-wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
+wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
 exporter=$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
 
 cat >"$dir/rules.yml" <<'Y'
@@ -25,6 +25,8 @@ Y
     done
 } >"$dir/prometheus.yml"
 
+# is_ready NAME: or it has ended.
+is_ready() { grep -q 'is ready' "$dir/$1.log" || ! kill -0 "$engine"; }
 # start NAME DIR: the engine with this log and storage; sets engine and url.
 start() {
     : >"$dir/$1.log" # not the last life's, which was ready
@@ -32,14 +34,7 @@ start() {
         >>"$dir/$1.log" 2>&1 &
     engine=$!
     echo "$engine" >"$dir/$1.pid"
-    deadline=$(($(date +%s) + 60))
-    until grep -q 'is ready' "$dir/$1.log"; do
-        if [ "$(date +%s)" -ge "$deadline" ] || ! kill -0 "$engine"; then
-            echo "$1 does not start"
-            return 1
-        fi
-        sleep 0.05
-    done
+    soon is_ready "$1" && kill -0 "$engine" || { echo "$1 does not start"; return 1; }
     url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$1.log" | head -n 1)
 }
 # kill_engine NAME: with signal 9.
@@ -50,3 +45,13 @@ kill_engine() {
 }
 # ask QUERY TIME
 ask() { curl -sS "$url/api/v1/query" --data-urlencode "query=$1" --data-urlencode "time=$2" | jq -r '.data.result[].value[1]'; }
+# settled TIME: nothing is added any more to what was there until then, as all targets and rules have newer samples.
+settled() {
+    [ "$(ask "count(timestamp(up) > $1)" "$(date +%s.%N)")" = 8 ] &&
+        [ "$(ask "count(timestamp({__name__=\"gpu:util:avg\"}) > $1)" "$(date +%s.%N)")" = 8 ]
+}
+# newest_log DIR: its name and size.
+newest_log() { stat -c '%n %s' "$1"/wal/wal-* | tail -n 1; }
+log_has_grown() { [ "$(newest_log "$1")" != "$2" ]; }
+# written DIR: what there is now is in the log; it is written once a second.
+written() { soon log_has_grown "$1" "$(newest_log "$1")"; }

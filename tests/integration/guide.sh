@@ -15,18 +15,19 @@ start_up --gpus 8xTesla-V100-SXM2-16GB \
     --horizontal-pod-autoscaler-downscale-stabilization 4s
 
 kubectl create -f "$files/bert-intent-detection.yaml"
-wait_for 30 "one pod is ready" pods_ready $deployment 1
-wait_for 10 "the service has an address" test -n "$(service_address $deployment-svc)"
+wait_for "one pod is ready" pods_ready $deployment 1
+has_address() { [ -n "$(service_address $deployment-svc)" ]; }
+wait_for "the service has an address" has_address
 url=http://$(service_address $deployment-svc)
 # The guide's Deployment has no readiness probe: the pod counts as ready before it listens.
-wait_for 20 "curl $url/predict?query=Music" sh -c "[ \"\$(curl -sS '$url/predict?query=Music')\" = PlayMusic ]"
+wait_for "curl $url/predict?query=Music" sh -c "[ \"\$(curl -sS '$url/predict?query=Music')\" = PlayMusic ]"
 
 pod_value() {
     kubectl get --raw "/apis/custom.metrics.k8s.io/$1/namespaces/default/pods/%2A/$metric?labelSelector=app%3D$deployment" |
         jq -re '.items[0].value'
 }
-wait_for 10 "the pod's GPU utilisation is served" pod_value v1beta1
-wait_for 10 "in v1beta2 as well" pod_value v1beta2
+wait_for "the pod's GPU utilisation is served" pod_value v1beta1
+wait_for "in v1beta2 as well" pod_value v1beta2
 kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1 | jq -e ".resources[] | select(.name == \"pods/$metric\")" >/dev/null ||
     fail "discovery does not list pods/$metric"
 
@@ -43,15 +44,15 @@ check_formula() {
 for hpa in hpa-v2 hpa-v2beta1; do
     echo "== $hpa.yaml"
     kubectl create -f "$files/$hpa.yaml"
-    wait_for 20 "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
+    wait_for "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
     hey -n 10000 -c 200 "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
     hey_pid=$!
-    wait_for 30 "scaled out" replicas_above $deployment 2
-    wait_for 30 "more than one pod serves" sh -c "[ \$(kubectl get deployment $deployment -o 'jsonpath={.status.readyReplicas}') -gt 1 ]"
+    wait_for "scaled out" replicas_above $deployment 2
+    wait_for "more than one pod serves" sh -c "[ \$(kubectl get deployment $deployment -o 'jsonpath={.status.readyReplicas}') -gt 1 ]"
     wait $hey_pid || fail "hey"
     grep -q '\[200\]' "$dir/hey.log" || fail "hey got no answer"
-    wait_for 60 "scaled in to one" replicas_are $deployment 1
-    wait_for 30 "one pod is left" sh -c "[ \$(kubectl get pods --no-headers | wc -l) = 1 ]"
+    wait_for "scaled in to one" replicas_are $deployment 1
+    wait_for "one pod is left" sh -c "[ \$(kubectl get pods --no-headers | wc -l) = 1 ]"
     kubectl describe hpa gpu-hpa >"$dir/describe"
     grep -q "\"$metric\" on pods" "$dir/describe" || fail "kubectl describe hpa does not show the metric"
     grep -q 'SuccessfulRescale.*pods metric '$metric' above target' "$dir/describe" || fail "no event of the scale-out"

@@ -29,7 +29,7 @@ echo '[{"targets":["a:1"]}] []' | job two_documents "$json"
 printf -- '- {job_name: none, http_sd_configs: [{url: "http://%s/there_is_none"}], static_configs: [{targets: [s]}]}\n' "$pages" >>"$dir/prometheus.yml"
 echo '[{"targets":["a:1"]}]' | page both "$json"
 printf -- '- {job_name: both, http_sd_configs: [{url: "http://%s/both"}, {url: "http://%s/plain"}], relabel_configs: [{source_labels: [__meta_url], target_label: from}, {source_labels: [__address__], regex: c.*, action: drop}]}\n' "$pages" "$pages" >>"$dir/prometheus.yml"
-start_both
+start_both "$cache/prometheus"
 
 # about URL
 about() {
@@ -41,16 +41,12 @@ about() {
 same() {
     about "$theirs" >"$dir/want"
     about "$ours" >"$dir/got"
-    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$1" "$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$mark" "$dir/got"
 }
 # compare WHAT MARK: until both show the same, and it has the mark.
 compare() {
-    i=0
-    until same "$2"; do
-        i=$((i + 1))
-        [ "$i" -lt 120 ] || { cut -c1-400 "$dir/diff"; fail "$1: the targets differ"; }
-        sleep 0.5
-    done
+    mark=$2
+    wait_same "$1: the targets differ"
     echo "ok: $1: $(wc -l <"$dir/got") lines are the same"
 }
 compare 'lists at the start' 'job":"plain"'
@@ -70,14 +66,14 @@ echo '[{"targets":["m:1"],"labels":{"mark":"two"}}]' | page charset "$json"
 compare 'no list' 'mark":"two"'
 grep -q 'instance":"e:1"' "$dir/got" || fail "a server's error took its targets away"
 echo '[]' | page plain "$json"
-wait_for 60 "an empty list is taken" sh -c "! curl -sS $ours/api/v1/targets | grep -q e:1"
+wait_for "an empty list is taken" sh -c "! curl -sS $ours/api/v1/targets | grep -q e:1"
 failures() { curl -sS "$1/metrics" | awk '/^prometheus_sd_http_failures_total/ { print $2 }'; }
 [ "$(failures "$ours")" -gt 8 ] || fail "failures are not counted"
 grep -qx "$json" "$dir/accept/plain" || fail "no JSON is asked for"
 
 # Another list after a reload: what both find goes on, the rest goes.
 sed -i "s#http://$pages/gaps#http://$pages/utf8_name#" "$dir/prometheus.yml"
-kill -HUP ${pids#* }
+kill -HUP $both
 compare 'another list after a reload' '"job":"gaps","ü.x"'
 
 # Configurations: both take them, or refuse them with the same words.

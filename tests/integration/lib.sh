@@ -55,19 +55,30 @@ need() {
 }
 need pgrep
 
-# wait_for SECONDS DESCRIPTION COMMAND…: until the command succeeds.
-wait_for() {
-    deadline=$(($(date +%s) + $1)) what=$2
-    shift 2
+# How long is waited for what must happen: far beyond what it takes, also on a machine that is slow
+# or stands still for seconds. Shorter than the four minutes that an alert lasts without news.
+patience=180
+
+# soon COMMAND…: until the command succeeds; fails when it does not, or when gpuscale up ends.
+soon() {
+    deadline=$(($(date +%s) + patience))
     until "$@" >/dev/null 2>&1; do
-        [ "$(date +%s)" -lt "$deadline" ] || fail "not reached: $what"
-        if [ -n "$up_pid" ] && ! kill -0 "$up_pid" 2>/dev/null; then
-            fail "gpuscale up has ended while waiting: $what"
-        fi
+        [ "$(date +%s)" -lt "$deadline" ] || return 1
+        [ -z "$up_pid" ] || kill -0 "$up_pid" 2>/dev/null || return 1
         sleep 0.2
     done
+}
+
+# wait_for DESCRIPTION COMMAND…
+wait_for() {
+    what=$1
+    shift
+    soon "$@" || fail "not reached: $what"
     echo "ok: $what"
 }
+
+# wait_same FAILURE: until `same` finds no difference any more; what it left in $dir/diff is shown.
+wait_same() { soon same || { cut -c1-400 "$dir/diff"; fail "$1"; }; }
 
 free_port() {
     while :; do
@@ -77,11 +88,29 @@ free_port() {
     echo "$port"
 }
 
+# start_both PROMETHEUS: the engine and this Prometheus on $dir/prometheus.yml; sets ours and theirs.
+start_both() {
+    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
+    both=$!
+    wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+    ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+    port=$(free_port)
+    theirs=http://127.0.0.1:$port
+    "$1" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
+    both="$both $!"
+    pids="$pids $both"
+    wait_for "Prometheus is ready" curl -sSf "$theirs/-/ready"
+}
+stop_both() {
+    pids=${pids% $both}
+    for pid in $both; do kill -TERM "$pid" && wait "$pid" || true; done
+}
+
 # start_up [flags]: in the background; returns when the API answers.
 start_up() {
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
-    wait_for 30 "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
+    wait_for "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
     # The simulated GPUs of this run: its pods and its exporter carry the name in their environment.
     segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
     [ -n "$segment" ] || fail "the exporter has no simulated GPUs"

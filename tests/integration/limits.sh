@@ -8,10 +8,10 @@ export GPUSCALE_SIM=/gpuscale-limits-$$
 also_remove=/dev/shm$GPUSCALE_SIM
 "$gpuscale" exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
 pids=$!
-wait_for 20 "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
+wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
 exporter=$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
 lines() { curl -sSf "http://$exporter/metrics" | grep -vc '^#'; }
-wait_for 20 "it has metrics" lines
+wait_for "it has metrics" lines
 count=$(lines)
 
 # job NAME SETTINGS…: on lines of their own.
@@ -37,15 +37,7 @@ job() {
     printf -- '- job_name: enough_targets\n  target_limit: 2\n  static_configs: [{targets: ["%s", "127.0.0.1:1"]}]\n' "$exporter"
 } >"$dir/prometheus.yml"
 
-"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
-pids="$pids $!"
-wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
-url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
-port=$(free_port)
-peer=http://127.0.0.1:$port
-prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
-pids="$pids $!"
-wait_for 30 "Prometheus is ready" curl -sSf "$peer/-/ready"
+start_both prometheus
 
 # about URL: what is known of the scrapes, and how many series there are of each job.
 about() {
@@ -55,16 +47,11 @@ about() {
     done | sort
 }
 same() {
-    about "$peer" >"$dir/want"
-    about "$url" >"$dir/got"
-    [ "$(grep -c '"up"' "$dir/want")" = 14 ] && cmp -s "$dir/want" "$dir/got"
+    about "$theirs" >"$dir/want"
+    about "$ours" >"$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff" && [ "$(grep -c '"up"' "$dir/want")" = 14 ]
 }
-i=0
-until same; do
-    i=$((i + 1))
-    [ "$i" -lt 60 ] || { diff "$dir/want" "$dir/got"; fail "the series about the scrapes differ"; }
-    sleep 0.5
-done
+wait_same "the series about the scrapes differ"
 echo "ok: $(wc -l <"$dir/got") values about scrapes under limits are the same"
 jq -es 'any(.[]; .[0].job == "samples" and .[0].__name__ == "up" and .[1] == "0")' "$dir/got" >/dev/null || fail "the limit of samples was not reached"
 
@@ -73,7 +60,10 @@ errors() {
     curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | [.scrapePool, .health, .lastError]' | grep -v '127.0.0.1:1' |
         sed 's/404 Not Found/404/' | sort
 }
-errors "$peer" >"$dir/want"
-errors "$url" >"$dir/got"
-diff "$dir/want" "$dir/got" || fail "the targets' errors differ"
+same() {
+    errors "$theirs" >"$dir/want"
+    errors "$ours" >"$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff"
+}
+wait_same "the targets' errors differ"
 echo "ok: so are the errors of the targets"

@@ -17,7 +17,7 @@ trap monitors_finish EXIT
 
 start_up --gpus 4xTesla-T4 --image "intent:1=$intent_api"
 own=http://$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\).*#\1#p' "$dir/up.log" | while read -r at; do
-    ! curl -sS --max-time 2 "http://$at/api/v1/status/buildinfo" 2>/dev/null | grep -q '"success"' || { echo "$at" && break; }
+    ! curl -sS --max-time 60 "http://$at/api/v1/status/buildinfo" 2>/dev/null | grep -q '"success"' || { echo "$at" && break; }
 done)
 [ "$own" != http:// ] || fail "gpuscale up does not tell where its Prometheus API is"
 
@@ -69,7 +69,7 @@ printf 'global: {scrape_interval: 1s}\n' >"$dir/prometheus.yml"
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --kubeconfig "$KUBECONFIG" --kube-monitors --web.listen-address=127.0.0.1:0 \
     >"$dir/engine.log" 2>&1 &
 engine_pid=$!
-wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
 beside=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
 
 # count URL SELECTOR VALUE
@@ -79,22 +79,22 @@ count_is() {
 service='up{job="front",namespace="default",service="intent",endpoint="http",container="api",team="ml",via="service",pod=~"intent-.+"} == 1'
 pod='up{job="default/intent",namespace="default",endpoint="web",container="api",pod=~"intent-.+"} == 1'
 for url in "$own" "$beside"; do
-    wait_for 60 "$url scrapes two pods by the ServiceMonitor" count_is "$url" "$service" 2
-    wait_for 30 "and by the PodMonitor" count_is "$url" "$pod" 2
+    wait_for "$url scrapes two pods by the ServiceMonitor" count_is "$url" "$service" 2
+    wait_for "and by the PodMonitor" count_is "$url" "$pod" 2
     curl -sS "$url/api/v1/targets?state=active" | jq -e '[.data.activeTargets[].scrapePool] | index("serviceMonitor/default/intent/0") and index("podMonitor/default/intent/0")' \
         >/dev/null || fail "the names of the jobs"
 done
-grep -q 'serviceMonitor/default/wrong: no jobs: .*"soon"' "$dir/engine.log" || fail "no word about the wrong one"
+wait_for "the wrong one is told" grep -q 'serviceMonitor/default/wrong: no jobs: .*"soon"' "$dir/engine.log"
 
 kubectl scale deployment intent --replicas=3
 kubectl delete podmonitor intent
 for url in "$own" "$beside"; do
-    wait_for 60 "$url follows the pods" count_is "$url" "$service" 3
-    wait_for 30 "the PodMonitor's targets end with it" count_is "$url" "$pod" 0
+    wait_for "$url follows the pods" count_is "$url" "$service" 3
+    wait_for "the PodMonitor's targets end with it" count_is "$url" "$pod" 0
 done
 kubectl patch servicemonitor wrong --type merge -p '{"spec":{"selector":{"matchLabels":{"app":"intent"}},"endpoints":[{"port":"http","interval":"1s"}]}}'
 for url in "$own" "$beside"; do
-    wait_for 30 "the mended one works" count_is "$url" 'up{job="intent"} == 1' 3
+    wait_for "the mended one works" count_is "$url" 'up{job="intent"} == 1' 3
 done
 
 kill -TERM "$engine_pid"

@@ -54,15 +54,10 @@ same() {
 compare() {
     rm -rf "$dir/accept" "$dir/data" && mkdir "$dir/accept"
     printf 'global: {scrape_interval: 2s%s}\nscrape_configs:%s\n' "${1:+, $1}" "$jobs" >"$dir/prometheus.yml"
-    start_both
-    wait_for 30 "the engine has scraped all pages" all_scraped "$ours"
-    wait_for 30 "Prometheus has scraped all pages" all_scraped "$theirs"
-    i=0
-    until same; do
-        i=$((i + 1))
-        [ "$i" -lt 60 ] || { cat "$dir/diff"; fail "names are taken in different ways"; }
-        sleep 0.5
-    done
+    start_both "$cache/prometheus"
+    wait_for "the engine has scraped all pages" all_scraped "$ours"
+    wait_for "Prometheus has scraped all pages" all_scraped "$theirs"
+    wait_same "names are taken in different ways"
     [ "$(sort -u "$dir"/accept/* | wc -l)" -gt 5 ] || fail "schemes and protocols are without effect"
     # Both have asked for each page, in the same words.
     for f in "$dir"/accept/*; do

@@ -6,7 +6,7 @@ need python3
 
 python3 "$source/tests/integration/oauth2_server.py" "$dir" >"$dir/oauth2.port" 2>"$dir/oauth2.log" &
 echo $! >"$dir/oauth2.pid"
-wait_for 60 "tokens are served" test -s "$dir/oauth2.port"
+wait_for "tokens are served" test -s "$dir/oauth2.port"
 at=127.0.0.1:$(cat "$dir/oauth2.port")
 printf 's3cret one\n' >"$dir/secret"
 
@@ -41,7 +41,7 @@ job grant "endpoint_params: {grant_type: password, client_id: other}"
 job file "client_secret_file: secret"
 printf -- '- {job_name: proxied, metrics_path: /page/proxied, static_configs: [{targets: ["%s"]}], %s}\n' "$at" \
     "oauth2: {client_id: p, token_url: 'http://token.invalid/token/proxied', proxy_url: 'http://$at'}" >>"$dir/prometheus.yml"
-start_both
+start_both "$cache/prometheus"
 
 # What was asked, each once, and how the targets are.
 about() {
@@ -51,25 +51,22 @@ about() {
 same() {
     about theirs "$theirs" >"$dir/want"
     about ours "$ours" >"$dir/got"
-    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$1" "$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$mark" "$dir/got"
 }
 compare() {
-    i=0
-    until same "$2"; do
-        i=$((i + 1))
-        [ "$i" -lt 150 ] || { cat "$dir/diff"; fail "$1: requests differ"; }
-        sleep 0.5
-    done
+    mark=$2
+    wait_same "$1: requests differ"
     echo "ok: $1: $(wc -l <"$dir/got") facts are the same"
 }
 for path in 'GET /sd/sd Bearer tok-sd' 'POST /write/remote Bearer tok-remote' 'POST /am/api/v2/alerts Bearer tok-am' 'GET /page/mac MAC tok-mac'; do
     compare "$path" "^$path\$"
 done
 compare 'all jobs' '"proxied","up"'
-[ "$(grep -c '"up"' "$dir/got")" = 11 ] || { cat "$dir/got"; fail "not all jobs have their token"; }
+all_up() { same && [ "$(grep -c '"up"' "$dir/got")" = 11 ]; }
+wait_for "all jobs have their token" all_up
 # A token that lasts is asked for once by all that need it, one that ends again and again.
 [ "$(grep -c '^token /token/plain ' "$dir/ours.asked")" = 1 ] || fail "a token is asked for more than once"
-wait_for 60 "a token that ends is asked for again" sh -c "[ \$(grep -c '^token /token/short ' $dir/ours.asked) -gt 2 ]"
+wait_for "a token that ends is asked for again" sh -c "[ \$(grep -c '^token /token/short ' $dir/ours.asked) -gt 2 ]"
 # A changed file of the secret is used from then on.
 printf 's3cret two\n' >"$dir/secret"
 compare 'another secret in the file' '^token /token/file .my+id:s3cret+two'

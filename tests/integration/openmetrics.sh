@@ -105,7 +105,7 @@ P
     done
 } >"$dir/prometheus.yml"
 
-start_both
+start_both "$cache/prometheus"
 
 # about URL: health of the pages, series with values, metadata of the targets.
 about() {
@@ -117,19 +117,14 @@ about() {
 all_scraped() {
     curl -sS "$1/api/v1/targets" | jq -e '[.data.activeTargets[].health] | length > 10 and all(. != "unknown")' >/dev/null
 }
-wait_for 30 "the engine has scraped all pages" all_scraped "$ours"
-wait_for 30 "Prometheus has scraped all pages" all_scraped "$theirs"
+wait_for "the engine has scraped all pages" all_scraped "$ours"
+wait_for "Prometheus has scraped all pages" all_scraped "$theirs"
 same() {
     about "$theirs" >"$dir/want"
     about "$ours" >"$dir/got"
     diff "$dir/want" "$dir/got" >"$dir/diff"
 }
-i=0
-until same; do
-    i=$((i + 1))
-    [ "$i" -lt 20 ] || { cat "$dir/diff"; fail "the pages are read in different ways"; }
-    sleep 0.5
-done
+wait_same "the pages are read in different ways"
 [ "$(grep -c '"h_bucket"' "$dir/got")" = 3 ] || fail "the histogram is not there"
 echo "ok: $(wc -l <"$dir/got") facts about $(ls "$dir/pages" | wc -l) pages are the same"
 [ "$(sort -u "$dir/accept/accept" | wc -l)" = 1 ] || { cat "$dir/accept/accept"; fail "the Accept headers differ"; }

@@ -32,22 +32,5 @@ while (my $c = $s->accept) {
 P
 perl "$dir/server.pl" "$dir" >"$dir/port" 2>"$dir/server.log" &
 pids=$!
-wait_for 20 "the pages are served" test -s "$dir/port"
+wait_for "the pages are served" test -s "$dir/port"
 pages=127.0.0.1:$(cat "$dir/port")
-
-# Both on $dir/prometheus.yml; sets ours and theirs.
-start_both() {
-    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
-    pids="$pids $!"
-    wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
-    ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
-    port=$(free_port)
-    theirs=http://127.0.0.1:$port
-    "$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
-    pids="$pids $!"
-    wait_for 30 "Prometheus is ready" curl -sSf "$theirs/-/ready"
-}
-stop_both() {
-    for pid in ${pids#* }; do kill -TERM "$pid" && wait "$pid" || true; done
-    pids=${pids%% *} # the server's
-}

@@ -18,25 +18,20 @@ groups:
 Y
 echo "{global: {evaluation_interval: 1s}, rule_files: ['$dir/rules.yml']}" >"$dir/prometheus.yml"
 
-"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
-pids=$!
-port=$(free_port)
-peer=http://127.0.0.1:$port
-prometheus --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" \
-    --storage.tsdb.path="$dir/tsdb" >"$dir/prometheus.log" 2>&1 &
-pids="$pids $!"
-wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
-engine=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+start_both prometheus
+engine=$ours peer=$theirs
 has_rules() { [ "$(curl -s "$1/api/v1/query?query=count(util)" | jq -r '.data.result[0].value[1]')" = 2 ]; }
-wait_for 30 "the engine has series" has_rules "$engine"
-wait_for 30 "Prometheus has series" has_rules "$peer"
+wait_for "the engine has series" has_rules "$engine"
+wait_for "Prometheus has series" has_rules "$peer"
 
 # same WHAT OUTPUT_A OUTPUT_B
 same() {
     [ "$2" = "$3" ] || { printf -- '--- %s: gpuscale:\n%s\n--- promtool:\n%s\n' "$1" "$2" "$3"; fail "$1"; }
 }
-sleep 2
+# Nothing is added any more to what was there until now.
 now=$(date +%s)
+is_past() { [ "$(curl -s "$1/api/v1/query?query=count(timestamp(util)%3E$now)" | jq -r '.data.result[0].value[1]')" = 2 ]; }
+for server in "$engine" "$peer"; do wait_for "$server has evaluated again" is_past "$server"; done
 n=0
 for server in "$engine" "$peer"; do
     for expr in 'sort_desc(util)' 'sum(util)' 'sum by (gpu) (util)' 'time()' 'sort(far_total)' 'util[3s]' 'vector(1) / 0' \
@@ -114,7 +109,7 @@ printf "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 --web.config.file="$dir/web.yml" \
     >"$dir/tls.log" 2>&1 &
 pids="$pids $!"
-wait_for 20 "the engine with TLS is ready" grep -q 'is ready' "$dir/tls.log"
+wait_for "the engine with TLS is ready" grep -q 'is ready' "$dir/tls.log"
 tls=$(sed -n 's#.*listening on \(https://127.0.0.1:[0-9]*\).*#\1#p' "$dir/tls.log")
 printf 'tls_config: {ca_file: cert.pem}\nbasic_auth: {username: grafana, password: %s}\n' "secret" >"$dir/http.yml"
 printf 'tls_config: {ca_file: cert.pem}\nbasic_auth: {username: grafana, password: wrong}\n' >"$dir/wrong.yml"

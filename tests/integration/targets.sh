@@ -56,7 +56,7 @@ cat >"$dir/sd/b.yml" <<'J'
   labels: {a: 5, b: true, c: 1.0}
 - targets: [y2:99999]
 J
-start_both
+start_both "$cache/prometheus"
 # about URL
 about() {
     curl -sS "$1/api/v1/targets" >"$dir/targets"
@@ -68,10 +68,5 @@ same() {
     about "$ours" >"$dir/got"
     diff "$dir/want" "$dir/got" >"$dir/diff" && [ "$(wc -l <"$dir/got")" -gt 100 ]
 }
-i=0
-until same; do
-    i=$((i + 1))
-    [ "$i" -lt 40 ] || { cut -c1-400 "$dir/diff"; fail "the targets differ"; }
-    sleep 0.5
-done
+wait_same "the targets differ"
 echo "ok: $(wc -l <"$dir/got") targets are the same"

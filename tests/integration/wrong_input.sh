@@ -8,7 +8,7 @@ refused() {
     want=$1 text=$2
     shift 2
     code=0
-    timeout 20 "$@" >"$dir/out" 2>&1 || code=$?
+    timeout "$patience" "$@" >"$dir/out" 2>&1 || code=$?
     grep -qF -- "$text" "$dir/out" || { cat "$dir/out"; fail "no \"$text\" from: $*"; }
     [ "$code" = "$want" ] || { cat "$dir/out"; fail "exit code $code, not $want, from: $*"; }
     echo "ok: $text"
@@ -65,5 +65,5 @@ Y
 refused 1 'spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`' kubectl apply -f "$dir/hpa.yaml"
 
 kubectl run lost --image=nowhere/nothing:1 --restart=Never
-wait_for 15 "a missing image mapping is an event on the pod" sh -c "kubectl get events | grep 'pod/lost' | grep -q -- '--image'"
+wait_for "a missing image mapping is an event on the pod" sh -c "kubectl get events | grep 'pod/lost' | grep -q -- '--image'"
 stop_up

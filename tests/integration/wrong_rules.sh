@@ -42,14 +42,14 @@ groups:
 EOT
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
 engine_pid=$!
-wait_for 20 "the engine is ready" grep -q 'is ready' "$dir/engine.log"
+wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
 url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
 [ "$(grep -c 'could not parse expression' "$dir/engine.log")" = 3 ] || fail "the log does not tell the three wrong rules"
 fires() {
     curl -sS "$url/api/v1/alerts" |
         jq -e '.data.alerts | length == 1 and .[0].state == "firing" and .[0].labels.alertname == "vision-api_scaling"'
 }
-wait_for 30 "the right rule fires" fires
+wait_for "the right rule fires" fires
 curl -sS "$url/api/v1/rules" | jq -e '[.data.groups[] | select(.name == "gpu_scaling").rules[]
     | .health, (.lastError // "" | test("parse error"))] == ["ok", false, "err", true, "err", true, "err", true]' >/dev/null ||
     { curl -sS "$url/api/v1/rules" | jq .; fail "the health of the rules"; }

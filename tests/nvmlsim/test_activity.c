@@ -93,12 +93,15 @@ static void run_loads(const struct load *const *loads, unsigned n, struct window
     }
 }
 
-// Whether what was read since then is of the window's time. Where the machine stood still at one of
-// its ends it is not, and nothing follows from it.
-static bool is_sharp(const struct window *w)
+// Whether what was read since then is of the window's time, and the loads ran in it. Where the
+// machine stood still at one of its ends, or most of the time, nothing follows from it.
+static bool is_sharp(const struct window *w, unsigned n)
 {
     const int64_t most = 20 * GS_NS_PER_MS;
-    return w->opened_ns - w->start_ns < most && gs_mono_ns() - w->end_ns < most;
+    bool sharp = w->opened_ns - w->start_ns < most && gs_mono_ns() - w->end_ns < most;
+    for (unsigned i = 0; i < n; i++)
+        sharp = sharp && w->percent[i] > 1;
+    return sharp;
 }
 
 static void assert_near(double value, double wanted)
@@ -118,12 +121,13 @@ static void test_utilisation_follows_the_load(void **state)
     const struct load *loads[] = {&l};
     pid_t pid = start_load(&l);
     struct window w;
-    unsigned mean;
+    unsigned mean = 0;
+    int tries = 0;
     do {
+        assert_true(tries++ < 100);
         run_loads(loads, 1, &w);
         mean = mean_util(d, w.since);
-    } while (!is_sharp(&w));
-    assert_true(w.percent[0] > 1);
+    } while (!is_sharp(&w, 1));
     assert_near(mean, w.percent[0]);
     unsigned mw = 0, mhz = 0;
     int64_t from;
@@ -133,10 +137,10 @@ static void test_utilisation_follows_the_load(void **state)
         assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0);
         assert_int_equal(nv.nvmlDeviceGetClockInfo(d, 1, &mhz), 0);
         assert_int_equal(nv.nvmlDeviceGetUtilizationRates(d, &again), 0);
-    } while (u.gpu != again.gpu || gs_mono_ns() - from > 20 * GS_NS_PER_MS);
+    } while (u.gpu < 2 || u.gpu != again.gpu || gs_mono_ns() - from > 20 * GS_NS_PER_MS);
     assert_in_range(mw, 61000 + 3390 * u.gpu - 3390, 61000 + 3390 * u.gpu + 3390);
     assert_in_range(u.memory * 2, u.gpu - 2, u.gpu + 2);
-    assert_int_equal(mhz, u.gpu ? 1410 : 210);
+    assert_int_equal(mhz, 1410);
     end_child(pid, SIGKILL);
     munmap(l.ran_us, 4096);
     stop(s);
@@ -148,11 +152,16 @@ static void check_utilisation(nvmlDevice_t d, const struct load *const *loads, c
     nvmlProcessUtilizationInfo_v1_t infos[8];
     nvmlProcessesUtilizationInfo_v1_t request;
     struct window w;
-    unsigned mean;
+    unsigned mean = 0;
+    int tries = 0;
     do {
+        assert_true(tries++ < 100);
         run_loads(loads, 2, &w);
         unsigned n = 8;
-        assert_int_equal(nv.nvmlDeviceGetProcessUtilization(d, u, &n, w.since), 0);
+        int rc = nv.nvmlDeviceGetProcessUtilization(d, u, &n, w.since);
+        if (w.percent[0] <= 1 || w.percent[1] <= 1)
+            continue;
+        assert_int_equal(rc, 0);
         assert_int_equal(n, 2); // the idle one has no record
         request = (nvmlProcessesUtilizationInfo_v1_t){.version = 0x01000018,
                                                       .processSamplesCount = 8,
@@ -160,8 +169,7 @@ static void check_utilisation(nvmlDevice_t d, const struct load *const *loads, c
                                                       .procUtilArray = infos};
         assert_int_equal(nv.nvmlDeviceGetProcessesUtilizationInfo(d, &request), 0);
         mean = mean_util(d, w.since);
-    } while (!is_sharp(&w));
-    assert_true(w.percent[0] > 1 && w.percent[1] > 1);
+    } while (!is_sharp(&w, 2));
     for (unsigned i = 0; i < 2; i++) {
         assert_true(u[i].pid == (uint32_t)pids[0] || u[i].pid == (uint32_t)pids[1]);
         assert_near(u[i].smUtil, w.percent[u[i].pid == (uint32_t)pids[0] ? 0 : 1]);

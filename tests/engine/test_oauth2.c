@@ -127,7 +127,7 @@ static struct http_op *ask(struct fixture *f, const char *path, const char *body
                                    .path = path,
                                    .headers = headers,
                                    .body = gs_slice_of(body),
-                                   .timeout_ms = 15000};
+                                   .timeout_ms = WAIT_MS};
     return http_send(f->client, &call, &callbacks, f);
 }
 

@@ -112,6 +112,7 @@ struct raw {
     bool slow;
     size_t said;
     uv_write_t write;
+    bool writing;
     unsigned connections;
 };
 
@@ -135,6 +136,7 @@ static void hang_up(struct raw *r)
 static void on_written(uv_write_t *w, int status)
 {
     struct raw *r = w->data;
+    r->writing = false;
     if (status < 0 || (r->said >= r->says.len && r->hangs_up))
         hang_up(r);
 }
@@ -144,12 +146,15 @@ static void say(struct raw *r, size_t n)
     uv_buf_t b = uv_buf_init((char *)(uintptr_t)r->says.data + r->said, (unsigned)n);
     r->said += n;
     r->write.data = r;
+    r->writing = true;
     uv_write(&r->write, (uv_stream_t *)&r->peer, &b, 1, on_written);
 }
 
 static void on_trickle(uv_timer_t *t)
 {
     struct raw *r = t->data;
+    if (r->writing) // the one before is not told to be over
+        return;
     if (r->said < r->says.len && r->has_peer && !uv_is_closing((uv_handle_t *)&r->peer))
         say(r, 1);
     else

@@ -56,12 +56,19 @@ static bool has_any(const char *metric, const char *const *parts, size_t n)
     return false;
 }
 
+// Events that are counted, a line for each kind.
+static bool is_event(const char *metric)
+{
+    static const char *const parts[] = {"DCGM_EXP_XID_ERRORS_", "DCGM_EXP_CLOCK_EVENTS_"};
+    return has_any(metric, parts, GS_ARRAY_LEN(parts));
+}
+
 // What MIG devices repeat, each for itself: the whole GPU's.
 static bool is_amount_of_gpu(const char *metric)
 {
     static const char *const parts[] = {"POWER_USAGE", "ENERGY", "_COUNT", "ERRORS"};
-    return has_any(metric, parts, GS_ARRAY_LEN(parts)) || gs_ends(metric, "_total") ||
-           gs_ends(metric, "_bytes");
+    return has_any(metric, parts, GS_ARRAY_LEN(parts)) || is_event(metric) ||
+           gs_ends(metric, "_total") || gs_ends(metric, "_bytes");
 }
 
 // Amounts add up over devices and pods; everything else is a rate or a level and is averaged.
@@ -120,6 +127,7 @@ static bool selected(const struct kube_selector *selector, struct series s)
 struct line {
     struct gs_slice gpu, instance;     // into the series' labels
     struct gs_slice process, owner[3]; // whose part it is; empty where it is the device's
+    struct gs_slice event;             // of which kind; likewise
     double value;
 };
 
@@ -143,7 +151,8 @@ static bool same_device(const struct line *a, const struct line *b)
 
 static bool same_line(const struct line *a, const struct line *b)
 {
-    bool same = same_device(a, b) && gs_slice_eq(a->process, b->process);
+    bool same =
+        same_device(a, b) && gs_slice_eq(a->process, b->process) && gs_slice_eq(a->event, b->event);
     for (size_t i = 0; same && i < GS_ARRAY_LEN(a->owner); i++)
         same = gs_slice_eq(a->owner[i], b->owner[i]);
     return same;
@@ -157,6 +166,8 @@ static struct line line_of(struct series s, const char *metric, double value)
         l.gpu = label_of(s, "gpu");
     if (!is_amount_of_gpu(metric))
         l.instance = label_of(s, "GPU_I_ID");
+    if (is_event(metric))
+        l.event = label_of(s, strstr(metric, "XID") ? "xid" : "clock_event");
     if (!is_part(metric))
         return l;
     l.process = label_of(s, "ProcessId");

@@ -135,6 +135,38 @@ static void test_device_seen_by_two_jobs(void **state)
     tsdb_free(db);
 }
 
+static void put_event(struct tsdb *db, const char *job, const char *metric, const char *uuid,
+                      const char *kind, const char *which, double v)
+{
+    const struct metrics_label labels[] = {
+        {GS_SLICE("NodeName"), GS_SLICE("n1")},      {GS_SLICE("UUID"), gs_slice_of(uuid)},
+        {GS_SLICE("__name__"), gs_slice_of(metric)}, {gs_slice_of(kind), gs_slice_of(which)},
+        {GS_SLICE("job"), gs_slice_of(job)},         {GS_SLICE("namespace"), GS_SLICE("ml")},
+        {GS_SLICE("pod"), GS_SLICE("w-0")},
+    };
+    assert_ok(tsdb_append(db, labels, GS_ARRAY_LEN(labels), 9000, v));
+}
+
+// A line for each XID and for each clock event of a device: together they are its value.
+static void test_kinds_of_events_add_up(void **state)
+{
+    static const char *const jobs[] = {"service", "pod-monitor"};
+    static const char xids[] = "DCGM_EXP_XID_ERRORS_COUNT",
+                      clocks[] = "DCGM_EXP_CLOCK_EVENTS_TOTAL";
+    struct tsdb *db = tsdb_new(NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(jobs); i++) {
+        put_event(db, jobs[i], xids, "GPU-a", "xid", "13", 3);
+        put_event(db, jobs[i], xids, "GPU-a", "xid", "31", 2);
+        put_event(db, jobs[i], xids, "GPU-b", "xid", "", 0);
+        put_event(db, jobs[i], clocks, "GPU-a", "clock_event", "gpu_idle", 5);
+        put_event(db, jobs[i], clocks, "GPU-a", "clock_event", "power_cap", 7);
+        put_event(db, jobs[i], clocks, "GPU-b", "clock_event", "power_cap", 1);
+    }
+    assert_true(pod_value(db, xids, "w-0") == 5);
+    assert_true(pod_value(db, clocks, "w-0") == 13);
+    tsdb_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_every_way_to_name_the_owner),
         cmocka_unit_test(test_no_sample_is_no_zero),
         cmocka_unit_test(test_device_seen_by_two_jobs),
+        cmocka_unit_test(test_kinds_of_events_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@
 #define SM_UTIL       "DCGM_CUSTOM_PROCESS_SM_UTIL"
 #define ALLOCATED_MEM "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED"
 #define SHARE         "DCGM_FI_DEV_FB_USED_PERCENT"
+#define XIDS          "DCGM_EXP_XID_ERRORS_COUNT"
+#define CLOCKS        "DCGM_EXP_CLOCK_EVENTS_TOTAL"
 #define SM(uuid, node, pod, process, value)                                                        \
     "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"" node                     \
     "\",NamespaceName=\"ml\",PodName=\"" pod "\",ProcessId=\"" process "\"} " value "\n"
@@ -69,6 +71,17 @@ static const char page[] =
     LINE(USED, "D", "n2", OF("b", ",vgpu=\"0\""), "200")
     LINE(USED, "D", "n2", OF("b", ",vgpu=\"1\""), "200")
     LINE(USED, "D", "n2", OF("c", ",vgpu=\"2\""), "400")
+    LINE(XIDS, "A", "n1", OF("a", ",xid=\"31\""), "2")
+    LINE(XIDS, "A", "n1", OF("a", ",xid=\"13\""), "3")
+    LINE(XIDS, "B", "n1", OF("a", ""), "0")
+    LINE(XIDS, "C", "n1", ",xid=\"31\"", "4")
+    LINE(XIDS, "D", "n2", OF("b", ",vgpu=\"0\",xid=\"31\""), "1")
+    LINE(XIDS, "D", "n2", OF("c", ",vgpu=\"2\",xid=\"31\""), "1")
+    LINE(XIDS, "E", "n2", OF("d", ",GPU_I_ID=\"1\",xid=\"48\""), "1")
+    LINE(XIDS, "E", "n2", ",GPU_I_ID=\"2\",xid=\"48\"", "1")
+    LINE(CLOCKS, "A", "n1", OF("a", ",clock_event=\"gpu_idle\""), "5")
+    LINE(CLOCKS, "A", "n1", OF("a", ",clock_event=\"power_cap\""), "7")
+    LINE(CLOCKS, "B", "n1", OF("a", ",clock_event=\"power_cap\""), "1")
     SM("A", "n1", "a", "1", "50")
     SM("B", "n1", "a", "2", "70")
     SM("D", "n2", "b", "3", "10")
@@ -374,6 +387,15 @@ static void check_devices(struct fixture *f)
     assert_value(f, "namespaces", "ml", SM_UTIL,
                  (50 + 70 + 100 + 10) / 4.0); // 125 is no part of 100
     assert_value(f, "namespaces", "ml", SHARE, 25);
+    // Kinds of events are added up, and repeated lines of a device count once.
+    assert_value(f, "pods", "a", XIDS, 5);
+    assert_value(f, "pods", "b", XIDS, 1);
+    assert_value(f, "pods", "d", XIDS, 1);
+    assert_value(f, "pods", "a", CLOCKS, 13);
+    assert_value(f, "namespaces", "ml", XIDS, 5 + 1 + 1);
+    assert_value(f, "nodes", "n1", XIDS, 5 + 4);
+    assert_value(f, "nodes", "n2", XIDS, 1 + 1);
+    assert_value(f, "nodes", "n1", CLOCKS, 13);
     // Nodes: all devices, also those of nobody.
     assert_value(f, "nodes", "n1", UTIL, 40);
     assert_value(f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
@@ -382,6 +404,25 @@ static void check_devices(struct fixture *f)
     assert_value(f, "nodes", "n2", USED, 600);
     assert_value(f, "nodes", "n1", SM_UTIL, 60);
     assert_value(f, "nodes", "n3", ALLOCATED_MEM, 1000);
+}
+
+static void test_one_kind_of_events(void **state)
+{
+    struct fixture f = {0};
+    struct kube_selector kind = {0};
+    start(&f, once, 1);
+    assert_value(&f, "pods", "a", XIDS, 5);
+    assert_ok(kube_selector_parse("xid=31", &kind));
+    const struct provider_request rq = {
+        .resource = "pods", .ns = "ml", .name = "a", .metric = XIDS, .selector = &kind};
+    f.done = false;
+    provider_ask(f.provider, &rq, on_answer, &f);
+    while (!f.done)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.outcome, PROVIDER_OK);
+    assert_true(f.value == 2);
+    kube_selector_finish(&kind);
+    stop(&f);
 }
 
 static void devices_seen_by(const struct job *jobs, size_t n_jobs)
@@ -443,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_device_seen_by_two_jobs),
         cmocka_unit_test(test_device_seen_by_two_exporters),
+        cmocka_unit_test(test_one_kind_of_events),
         cmocka_unit_test(test_owners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

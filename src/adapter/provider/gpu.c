@@ -11,15 +11,17 @@
 // Utilisation and FB_USED are then each pod's part, which are added up for a namespace; an exporter
 // that cannot tell parts repeats the device's value for each pod, and no part is more than that, so
 // of two values of a part the smaller is right. Other families repeat the device's value, which
-// counts once; MIG devices repeat what only the whole GPU has. Processes are added up. So each
-// device has one value for an object; devices are averaged for levels and added up for amounts. A
-// node's line of a device is the one without a pod, and no pod's part is more.
+// counts once; MIG devices repeat what only the whole GPU has. Processes are added up, and of
+// events that are counted the kinds, each a line of its own. So each device has one value for an
+// object; devices are averaged for levels and added up for amounts. A node's line of a device is
+// the one without a pod, and no pod's part is more.
 #define AMOUNTS_OF_GPUS    "POWER_USAGE|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
 #define AMOUNTS_OF_DEVICES "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED"
 #define RATIOS             "PERCENT|RATIO"
 #define PROCESS            "^DCGM_CUSTOM_(ILLEGAL_)?PROCESS_"
 #define CONTAINER          "^DCGM_CUSTOM_CONTAINER_"
 #define NOT_OF_DEVICES     PROCESS "|" CONTAINER
+#define EVENTS             "^DCGM_EXP_(XID_ERRORS|CLOCK_EVENTS)_(COUNT|TOTAL)$"
 #define PARTS              "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED)$"
 
 // Exporters may number devices differently: the number counts only where there is no UUID.
@@ -28,8 +30,10 @@
 #define MATCHING                                                                                   \
     "label_replace(label_join(<<.Series>>{<<.LabelMatchers>>}, 'UUID', '', 'UUID', 'uuid'), "      \
     "'gpu', '', 'UUID', '.+')"
-#define GROUP_BY          "<<.GroupBy>>, "
-#define OF_GPUS           "max by (" GROUP_BY GPU ") (" MATCHING ")"
+#define GROUP_BY "<<.GroupBy>>, "
+#define OF_GPUS  "max by (" GROUP_BY GPU ") (" MATCHING ")"
+#define OF_EVENTS                                                                                  \
+    "sum by (" GROUP_BY GPU ") (max by (" GROUP_BY GPU ", xid, clock_event) (" MATCHING "))"
 #define OF_DEVICES        "max by (" GROUP_BY DEVICE ") (" MATCHING ")"
 #define OF_PROCESSES      TOTAL_OF("max by (" GROUP_BY DEVICE ", ProcessId) (" MATCHING ")")
 #define OF_CONTAINERS(by) TOTAL_OF("max by (" by ", " DEVICE ") (" MATCHING ")")
@@ -52,6 +56,7 @@
 #define RULES(match, overrides, parts, containers)                                                 \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(OF_DEVICES))                            \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS), TOTAL(OF_GPUS)) \
+    RULE(match, overrides, IS(EVENTS), TOTAL(OF_EVENTS))                                           \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_DEVICES),              \
          TOTAL(OF_DEVICES))                                                                        \
     RULE(match, overrides, IS(PARTS), AVERAGE(AT_MOST_100(parts)))                                 \

@@ -118,6 +118,14 @@ struct engine_http_sd {
     struct engine_http http;
 };
 
+struct engine_dns_sd {
+    const char *const *names;
+    size_t n_names;
+    int type;    // of the records, as the DNS numbers them
+    size_t port; // of all but SRV
+    int64_t refresh_ms;
+};
+
 // Where targets come from.
 struct engine_sd_configs {
     const struct engine_static_group *statics;
@@ -128,6 +136,8 @@ struct engine_sd_configs {
     size_t n_kubernetes;
     const struct engine_http_sd *http;
     size_t n_http;
+    const struct engine_dns_sd *dns;
+    size_t n_dns;
 };
 
 // How to read a scrape's answer whose Content-Type is no exposition format.

@@ -90,6 +90,7 @@ void config_read_statics(struct config_reader *r, const json_t *list, void *sd);
 void config_read_file_sds(struct config_reader *r, const json_t *list, void *sd);
 void config_read_kubernetes_sds(struct config_reader *r, const json_t *list, void *sd);
 void config_read_http_sds(struct config_reader *r, const json_t *list, void *sd);
+void config_read_dns_sds(struct config_reader *r, const json_t *list, void *sd);
 void config_read_scrape(struct config_reader *r, const json_t *item, void *scrape);
 void config_read_protocols(struct config_reader *r, const json_t *value, void *scrape);
 // scrape_protocols and the schemes of names: checked, the rest from global, the header made.
@@ -127,19 +128,19 @@ void config_read_remote_write(struct config_reader *r, const json_t *item, void 
         {"file_sd_configs", FIELD_READ, at, config_read_file_sds},                                 \
         {"kubernetes_sd_configs", FIELD_READ, at, config_read_kubernetes_sds},                     \
         {"http_sd_configs", FIELD_READ, at, config_read_http_sds},                                 \
+        {"dns_sd_configs", FIELD_READ, at, config_read_dns_sds},                                   \
         {"azure_sd_configs", FIELD_IGNORED}, {"consul_sd_configs", FIELD_IGNORED},                 \
-        {"digitalocean_sd_configs", FIELD_IGNORED}, {"dns_sd_configs", FIELD_IGNORED},             \
-        {"docker_sd_configs", FIELD_IGNORED}, {"dockerswarm_sd_configs", FIELD_IGNORED},           \
-        {"ec2_sd_configs", FIELD_IGNORED}, {"eureka_sd_configs", FIELD_IGNORED},                   \
-        {"gce_sd_configs", FIELD_IGNORED}, {"hetzner_sd_configs", FIELD_IGNORED},                  \
-        {"ionos_sd_configs", FIELD_IGNORED}, {"kuma_sd_configs", FIELD_IGNORED},                   \
-        {"lightsail_sd_configs", FIELD_IGNORED}, {"linode_sd_configs", FIELD_IGNORED},             \
-        {"marathon_sd_configs", FIELD_IGNORED}, {"nerve_sd_configs", FIELD_IGNORED},               \
-        {"nomad_sd_configs", FIELD_IGNORED}, {"openstack_sd_configs", FIELD_IGNORED},              \
-        {"ovhcloud_sd_configs", FIELD_IGNORED}, {"puppetdb_sd_configs", FIELD_IGNORED},            \
-        {"scaleway_sd_configs", FIELD_IGNORED}, {"serverset_sd_configs", FIELD_IGNORED},           \
-        {"stackit_sd_configs", FIELD_IGNORED}, {"triton_sd_configs", FIELD_IGNORED},               \
-        {"uyuni_sd_configs", FIELD_IGNORED},                                                       \
+        {"digitalocean_sd_configs", FIELD_IGNORED}, {"docker_sd_configs", FIELD_IGNORED},          \
+        {"dockerswarm_sd_configs", FIELD_IGNORED}, {"ec2_sd_configs", FIELD_IGNORED},              \
+        {"eureka_sd_configs", FIELD_IGNORED}, {"gce_sd_configs", FIELD_IGNORED},                   \
+        {"hetzner_sd_configs", FIELD_IGNORED}, {"ionos_sd_configs", FIELD_IGNORED},                \
+        {"kuma_sd_configs", FIELD_IGNORED}, {"lightsail_sd_configs", FIELD_IGNORED},               \
+        {"linode_sd_configs", FIELD_IGNORED}, {"marathon_sd_configs", FIELD_IGNORED},              \
+        {"nerve_sd_configs", FIELD_IGNORED}, {"nomad_sd_configs", FIELD_IGNORED},                  \
+        {"openstack_sd_configs", FIELD_IGNORED}, {"ovhcloud_sd_configs", FIELD_IGNORED},           \
+        {"puppetdb_sd_configs", FIELD_IGNORED}, {"scaleway_sd_configs", FIELD_IGNORED},            \
+        {"serverset_sd_configs", FIELD_IGNORED}, {"stackit_sd_configs", FIELD_IGNORED},            \
+        {"triton_sd_configs", FIELD_IGNORED}, {"uyuni_sd_configs", FIELD_IGNORED},                 \
     {                                                                                              \
         "vultr_sd_configs", FIELD_IGNORED                                                          \
     }

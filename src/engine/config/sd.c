@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// static_configs, file_sd_configs, http_sd_configs, kubernetes_sd_configs, relabel_configs.
+// static_configs, file_sd_configs, http_sd_configs, dns_sd_configs, kubernetes_sd_configs,
+// relabel_configs.
 #include "engine/config/reader.h"
 
 #include "base/mem.h"
@@ -115,6 +116,53 @@ static void read_http_sd(struct config_reader *r, const json_t *item, void *out)
 }
 
 LIST(config_read_http_sds, "http_sd_configs", http, read_http_sd)
+
+// --- dns ---
+
+static void read_dns_names(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_dns_sd *d = out;
+    config_texts(r, value, &d->names, &d->n_names);
+}
+
+static void read_dns_type(struct config_reader *r, const json_t *value, void *out)
+{
+    static const struct {
+        const char *name;
+        int number; // RFC 1035, 2782, 3596
+    } types[] = {{"A", 1}, {"NS", 2}, {"MX", 15}, {"AAAA", 28}, {"SRV", 33}};
+    struct engine_dns_sd *d = out;
+    const char *text = config_text(r, value);
+    d->type = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
+        if (strcasecmp(text, types[i].name) == 0)
+            d->type = types[i].number;
+    if (!d->type)
+        config_fail(r, value, "invalid DNS-SD records type %s", text);
+}
+
+static void read_dns_sd(struct config_reader *r, const json_t *item, void *out)
+{
+    static const struct config_field fields[] = {
+        {"names", FIELD_READ, 0, read_dns_names},
+        {"type", FIELD_READ, 0, read_dns_type},
+        {"port", FIELD_COUNT, offsetof(struct engine_dns_sd, port), NULL},
+        {"refresh_interval", FIELD_MS, offsetof(struct engine_dns_sd, refresh_ms), NULL},
+        {0},
+    };
+    enum { SRV = 33 };
+    struct engine_dns_sd *d = out;
+    d->type = SRV;
+    d->refresh_ms = 30000;
+    config_read(r, item, fields, "dns_sd_configs", d);
+    if (!d->n_names)
+        config_fail(r, item, "DNS-SD config must contain at least one SRV record name");
+    if (d->type != SRV && !d->port)
+        config_fail(r, item,
+                    "a port is required in DNS-SD configs for all record types except SRV");
+}
+
+LIST(config_read_dns_sds, "dns_sd_configs", dns, read_dns_sd)
 
 // --- kubernetes ---
 

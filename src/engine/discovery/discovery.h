@@ -41,6 +41,16 @@ struct sd_group_list;
 struct gs_error *sd_http_read(const struct http_answer *answer, const char *url, size_t n_before,
                               struct sd_group_list *ret, size_t *ret_n);
 
+// servers: NULL: as the system says. cfg is borrowed until the next reconfigure or free; it has the
+// same names then.
+struct dns_config;
+struct sd_dns;
+struct sd_dns *sd_dns_new(uv_loop_t *loop, const struct engine_dns_sd *cfg,
+                          const struct dns_config *servers, struct sd_stats *stats, sd_update_fn fn,
+                          void *arg);
+void sd_dns_reconfigure(struct sd_dns *s, const struct engine_dns_sd *cfg);
+void sd_dns_free(struct sd_dns *s);
+
 // Caches are shared by all providers of one hub (one list+watch per resource and namespace).
 struct sd_kubernetes_hub;
 struct sd_kubernetes_hub *sd_kubernetes_hub_new(uv_loop_t *loop, struct kube_client *own_cluster);

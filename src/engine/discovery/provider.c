@@ -9,6 +9,7 @@ struct sd_provider {
         struct sd_files *files;
         struct sd_kubernetes *kubernetes;
         struct sd_http *http;
+        struct sd_dns *dns;
     };
 };
 
@@ -16,7 +17,7 @@ struct sd_provider {
 
 size_t sd_source_count(const struct engine_sd_configs *c)
 {
-    return c->n_files + c->n_kubernetes + c->n_http;
+    return c->n_files + c->n_kubernetes + c->n_http + c->n_dns;
 }
 
 struct sd_source sd_source_at(const struct engine_sd_configs *c, size_t i)
@@ -27,7 +28,9 @@ struct sd_source sd_source_at(const struct engine_sd_configs *c, size_t i)
     if (i < c->n_kubernetes)
         return (struct sd_source){SD_KIND_KUBERNETES, &c->kubernetes[i]};
     i -= c->n_kubernetes;
-    return (struct sd_source){SD_KIND_HTTP, &c->http[i]};
+    if (i < c->n_http)
+        return (struct sd_source){SD_KIND_HTTP, &c->http[i]};
+    return (struct sd_source){SD_KIND_DNS, &c->dns[i - c->n_http]};
 }
 
 static void add_text(struct gs_buf *id, const char *text)
@@ -53,6 +56,13 @@ static void id_of_kubernetes(const struct engine_kubernetes_sd *k, struct gs_buf
         add_text(id, k->namespaces[i]);
 }
 
+static void id_of_dns(const struct engine_dns_sd *d, struct gs_buf *id)
+{
+    gs_buf_addf(id, "dns %d %zu", d->type, d->port);
+    for (size_t i = 0; i < d->n_names; i++)
+        add_text(id, d->names[i]);
+}
+
 char *sd_source_id(struct sd_source s)
 {
     struct gs_buf id = {0};
@@ -66,6 +76,9 @@ char *sd_source_id(struct sd_source s)
     case SD_KIND_HTTP:
         gs_buf_add_str(&id, "http");
         add_text(&id, ((const struct engine_http_sd *)s.cfg)->url);
+        break;
+    case SD_KIND_DNS:
+        id_of_dns(s.cfg, &id);
         break;
     }
     return gs_buf_take(&id);
@@ -89,6 +102,9 @@ struct gs_error *sd_provider_new(const struct sd_context *ctx, struct sd_source 
     case SD_KIND_HTTP:
         p->http = sd_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);
         break;
+    case SD_KIND_DNS:
+        p->dns = sd_dns_new(ctx->loop, s.cfg, ctx->dns, ctx->stats, fn, arg);
+        break;
     }
     if (err)
         free(p);
@@ -101,6 +117,8 @@ void sd_provider_reconfigure(struct sd_provider *p, struct sd_source s)
 {
     if (p->kind == SD_KIND_HTTP)
         sd_http_reconfigure(p->http, s.cfg);
+    else if (p->kind == SD_KIND_DNS)
+        sd_dns_reconfigure(p->dns, s.cfg);
 }
 
 void sd_provider_free(struct sd_provider *p)
@@ -116,6 +134,9 @@ void sd_provider_free(struct sd_provider *p)
         break;
     case SD_KIND_HTTP:
         sd_http_free(p->http);
+        break;
+    case SD_KIND_DNS:
+        sd_dns_free(p->dns);
         break;
     }
     free(p);

@@ -5,7 +5,7 @@
 #include "engine/discovery/discovery.h"
 #include "engine/discovery/stats.h"
 
-enum sd_kind { SD_KIND_FILE, SD_KIND_KUBERNETES, SD_KIND_HTTP };
+enum sd_kind { SD_KIND_FILE, SD_KIND_KUBERNETES, SD_KIND_HTTP, SD_KIND_DNS };
 
 struct sd_source {
     enum sd_kind kind;
@@ -21,7 +21,8 @@ char *sd_source_id(struct sd_source s) GS_MUST_USE;
 struct sd_context {
     uv_loop_t *loop;
     struct sd_kubernetes_hub *hub;
-    struct sd_stats *stats; // NULL: nobody counts
+    struct sd_stats *stats;       // NULL: nobody counts
+    const struct dns_config *dns; // name servers; NULL: as the system says
 };
 
 struct sd_provider;

@@ -29,14 +29,27 @@ void sd_stats_write(const struct sd_stats *s, struct gs_buf *out)
 {
     static const char failures[] = "prometheus_sd_refresh_failures_total";
     static const char duration[] = "prometheus_sd_refresh_duration_seconds";
+    const struct {
+        const char *name;
+        const struct sd_refreshes *r;
+    } mechanisms[] = {{"dns", &s->dns}, {"http", &s->http}};
     counter(out, "prometheus_sd_http_failures_total",
             "Number of HTTP service discovery refresh failures.", (double)s->http.failures);
+    counter(out, "prometheus_sd_dns_lookups_total", "The number of DNS-SD lookups.",
+            (double)s->dns_lookups);
+    counter(out, "prometheus_sd_dns_lookup_failures_total", "The number of DNS-SD lookup failures.",
+            (double)s->dns_lookup_failures);
     metrics_write_family(out, failures, METRICS_COUNTER,
                          "Number of refresh failures for the given SD mechanism.");
-    by_mechanism(out, failures, "http", (double)s->http.failures);
+    for (size_t i = 0; i < GS_ARRAY_LEN(mechanisms); i++)
+        by_mechanism(out, failures, mechanisms[i].name, (double)mechanisms[i].r->failures);
     metrics_write_family(out, duration, METRICS_SUMMARY,
                          "The duration of a refresh in seconds for the given SD mechanism.");
-    by_mechanism(out, "prometheus_sd_refresh_duration_seconds_sum", "http", s->http.seconds);
-    by_mechanism(out, "prometheus_sd_refresh_duration_seconds_count", "http",
-                 (double)s->http.count);
+    for (size_t i = 0; i < GS_ARRAY_LEN(mechanisms); i++) {
+        const struct sd_refreshes *r = mechanisms[i].r;
+        by_mechanism(out, "prometheus_sd_refresh_duration_seconds_sum", mechanisms[i].name,
+                     r->seconds);
+        by_mechanism(out, "prometheus_sd_refresh_duration_seconds_count", mechanisms[i].name,
+                     (double)r->count);
+    }
 }

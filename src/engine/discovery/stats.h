@@ -14,7 +14,8 @@ struct sd_refreshes {
 };
 
 struct sd_stats {
-    struct sd_refreshes http;
+    struct sd_refreshes http, dns;
+    uint64_t dns_lookups, dns_lookup_failures;
 };
 
 // NULL: nobody counts.

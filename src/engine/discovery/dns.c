@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// dns_sd_configs: the records of names, asked for at each interval. A name that no server can tell
+// of keeps its last targets; one that does not exist has none.
+#include "engine/discovery/discovery.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/discovery/groups.h"
+#include "engine/discovery/kube_labels.h"
+#include "engine/discovery/stats.h"
+#include "net/dns.h"
+
+#define MAX_AT_ONCE      16
+#define DEFAULT_REFRESH  INT64_C(30000) // where the configuration says 0
+#define FIRST_REFRESH_MS 1
+
+struct asked_name {
+    struct sd_dns *sd;
+    const char *name; // of the configuration
+    struct dns_lookup *lookup;
+    char *problem; // what the log has of it; NULL: none
+};
+
+struct sd_dns {
+    uv_loop_t *loop;
+    const struct engine_dns_sd *cfg;
+    const struct dns_config *fixed; // NULL: as the system's file says at each refresh
+    struct sd_stats *stats;
+    sd_update_fn fn;
+    void *arg;
+    struct asked_name *names;
+    struct dns_config servers; // of the refresh under way
+    size_t n_begun, n_ended;   // its names; all ended: none is under way
+    struct sd_group_list found;
+    int64_t begun_ns;
+    bool spoke;
+    uv_timer_t timer;
+};
+
+// --- targets ---
+
+// Without the dot that a whole name ends with.
+static const char *host_of(struct gs_arena *a, const char *target)
+{
+    size_t len = strlen(target);
+    while (len && target[len - 1] == '.')
+        len--;
+    return gs_arena_strndup(a, target, len);
+}
+
+static struct sd_labels labels_of(struct gs_arena *a, const char *name, size_t port,
+                                  const struct dns_record *r)
+{
+    struct sd_labels l = {.arena = a};
+    const char *target = gs_arena_strndup(a, r->target, strlen(r->target));
+    bool srv = r->type == DNS_SRV;
+    sd_labels_add(&l, "__address__",
+                  sd_join_host_port(a, host_of(a, target), (int64_t)(srv ? r->port : port)));
+    sd_labels_add(&l, "__meta_dns_name", name);
+    if (srv) {
+        sd_labels_add(&l, "__meta_dns_srv_record_target", target);
+        sd_labels_addf(&l, "__meta_dns_srv_record_port", "%u", r->port);
+    } else if (r->type == DNS_MX) {
+        sd_labels_add(&l, "__meta_dns_mx_record_target", target);
+    } else if (r->type == DNS_NS) {
+        sd_labels_add(&l, "__meta_dns_ns_record_target", target);
+    }
+    return l;
+}
+
+static void add_answer(struct sd_dns *s, const char *name, const struct dns_answer *answer)
+{
+    struct gs_arena *a = &s->found.arena;
+    const char *kept = gs_arena_strndup(a, name, strlen(name));
+    const struct metrics_label **targets = gs_arena_alloc(a, (answer->n + 1) * sizeof(*targets));
+    size_t *counts = gs_arena_alloc(a, (answer->n + 1) * sizeof(*counts));
+    for (size_t i = 0; i < answer->n; i++) {
+        struct sd_labels l = labels_of(a, kept, s->cfg->port, &answer->records[i]);
+        targets[i] = l.items;
+        counts[i] = l.len;
+    }
+    sd_group_list_add(&s->found, (struct sd_group){.source = kept,
+                                                   .targets = targets,
+                                                   .n_target_labels = counts,
+                                                   .n_targets = answer->n});
+}
+
+// --- a refresh ---
+
+// The log has each problem once. err is taken.
+static void tell(struct asked_name *n, struct gs_error *err)
+{
+    const char *text = err ? gs_error_message(err) : NULL;
+    if (text && !gs_streq(text, n->problem))
+        gs_warn("dns_sd", "%s: the last targets stay: %s", n->name, text);
+    free(n->problem);
+    n->problem = gs_strdup(text);
+    gs_error_free(err);
+}
+
+static void end_refresh(struct sd_dns *s)
+{
+    bool first = !s->spoke;
+    struct sd_group_list found = s->found;
+    s->found = (struct sd_group_list){0};
+    s->spoke = true;
+    sd_stats_refreshed(s->stats ? &s->stats->dns : NULL, s->begun_ns, false);
+    if (found.len || first)
+        s->fn(s->arg, found.items, found.len);
+    sd_group_list_finish(&found);
+}
+
+static void ask_more(struct sd_dns *s);
+
+static void on_answer(void *arg, const struct dns_answer *answer, struct gs_error *err)
+{
+    struct asked_name *n = arg;
+    struct sd_dns *s = n->sd;
+    n->lookup = NULL;
+    s->n_ended++;
+    if (s->stats) {
+        s->stats->dns_lookups++;
+        s->stats->dns_lookup_failures += err != NULL;
+    }
+    if (!err)
+        add_answer(s, n->name, answer);
+    tell(n, err);
+    ask_more(s);
+    if (s->n_ended == s->cfg->n_names)
+        end_refresh(s);
+}
+
+static void ask_more(struct sd_dns *s)
+{
+    while (s->n_begun < s->cfg->n_names && s->n_begun - s->n_ended < MAX_AT_ONCE) {
+        struct asked_name *n = &s->names[s->n_begun++];
+        n->lookup = dns_lookup_start(s->loop, &s->servers, n->name, (enum dns_type)s->cfg->type,
+                                     on_answer, n);
+    }
+}
+
+// A file that cannot be read: there are no servers, as each name tells.
+static void take_servers(struct sd_dns *s)
+{
+    s->servers = (struct dns_config){0};
+    if (s->fixed) {
+        s->servers = *s->fixed;
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *err = dns_config_load(DNS_RESOLV_CONF, &s->servers);
+    if (err)
+        gs_warn("dns_sd", "could not load resolv.conf: %s", gs_error_message(err));
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct sd_dns *s = timer->data;
+    if (s->n_ended < s->n_begun) // the last one is under way
+        return;
+    s->begun_ns = gs_mono_ns();
+    s->n_begun = s->n_ended = 0;
+    take_servers(s);
+    ask_more(s);
+}
+
+// --- life ---
+
+static void begin(struct sd_dns *s, const struct engine_dns_sd *cfg)
+{
+    int64_t interval = cfg->refresh_ms ? cfg->refresh_ms : DEFAULT_REFRESH;
+    s->cfg = cfg;
+    s->n_begun = s->n_ended = 0;
+    s->names = gs_alloc_array(cfg->n_names, sizeof(*s->names));
+    for (size_t i = 0; i < cfg->n_names; i++)
+        s->names[i] = (struct asked_name){.sd = s, .name = cfg->names[i]};
+    uv_timer_start(&s->timer, on_timer, FIRST_REFRESH_MS, (uint64_t)interval);
+}
+
+static void end(struct sd_dns *s)
+{
+    for (size_t i = 0; i < s->cfg->n_names; i++) {
+        dns_lookup_cancel(s->names[i].lookup);
+        free(s->names[i].problem);
+    }
+    free(s->names);
+    sd_group_list_finish(&s->found);
+}
+
+struct sd_dns *sd_dns_new(uv_loop_t *loop, const struct engine_dns_sd *cfg,
+                          const struct dns_config *servers, struct sd_stats *stats, sd_update_fn fn,
+                          void *arg)
+{
+    struct sd_dns *s = gs_alloc(sizeof(*s));
+    s->loop = loop;
+    s->fixed = servers;
+    s->stats = stats;
+    s->fn = fn;
+    s->arg = arg;
+    uv_timer_init(loop, &s->timer);
+    s->timer.data = s;
+    begin(s, cfg);
+    return s;
+}
+
+void sd_dns_reconfigure(struct sd_dns *s, const struct engine_dns_sd *cfg)
+{
+    end(s);
+    begin(s, cfg);
+}
+
+static void free_dns(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void sd_dns_free(struct sd_dns *s)
+{
+    if (!s)
+        return;
+    end(s);
+    uv_close((uv_handle_t *)&s->timer, free_dns);
+}

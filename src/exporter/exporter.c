@@ -30,6 +30,7 @@ struct exporter {
     char *problem;      // why there is none; NULL: none
     int64_t away_since; // of the driver; 0: it is there
     size_t n_gpus;      // as told last
+    size_t n_unopened;  // likewise
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
     size_t hung;                      // GPUs that do not answer, as told last
@@ -245,6 +246,11 @@ static void tell_there(struct exporter *e, const struct gpu_snapshot *g)
         gs_info("exporter", "%zu GPUs now, %zu before", g->n_devices, e->n_gpus);
     if (!g->n_devices && (!e->samples || e->away_since || e->n_gpus))
         gs_warn("exporter", "the driver knows no GPU; each pass looks for new ones");
+    if (g->n_unopened > e->n_unopened)
+        gs_warn("exporter", "%zu of %zu GPUs cannot be opened: %s (%d); the others go on",
+                g->n_unopened, g->n_unopened + g->n_devices, gpu_nvml_error_name(g->unopened_code),
+                g->unopened_code);
+    e->n_unopened = g->n_unopened;
     e->n_gpus = g->n_devices;
     e->away_since = 0;
     free(e->problem);

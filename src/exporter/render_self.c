@@ -201,6 +201,9 @@ void render_self(const struct render_self *self, struct gs_buf *out)
     render_driver(self, out);
     render_sampling(self, out);
     if (self->sample) {
+        single(out, "gpuscale_exporter_gpus_not_opened", METRICS_GAUGE,
+               "GPUs that the driver counts and does not let the exporter open.",
+               (double)self->sample->gpus->n_unopened);
         render_state(self->sample->gpus, "gpuscale_exporter_gpu_lost",
                      "1 when the driver has lost the GPU.", is_lost, out);
         render_state(self->sample->gpus, "gpuscale_exporter_gpu_hung",

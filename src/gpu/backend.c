@@ -526,6 +526,22 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
     s->n_devices++;
 }
 
+static void collect_all(struct gpu_backend *b, unsigned count, const bool *posted,
+                        struct gpu_snapshot *s)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct gpu_worker *w = b->workers[i];
+        size_t before = s->n_devices;
+        if (!w)
+            continue;
+        collect(b, w, posted[i], s);
+        if (s->n_devices == before && worker_idle(w) && w->ret != NVML_OK) {
+            s->n_unopened++;
+            s->unopened_code = w->ret;
+        }
+    }
+}
+
 static void merge_reader(const struct gpu_reader *r, struct gpu_snapshot *s)
 {
     for (size_t i = 0; i < r->n_errors; i++) {
@@ -602,9 +618,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     struct gpu_snapshot *s = gs_alloc(sizeof(*s));
     s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
     read_system(b, s);
-    for (uint32_t i = 0; i < count; i++)
-        if (b->workers[i])
-            collect(b, b->workers[i], posted[i], s);
+    collect_all(b, count, posted, s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
         if (b->workers[i] && worker_idle(b->workers[i]))
             forget(b, b->workers[i]);

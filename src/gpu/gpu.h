@@ -193,6 +193,8 @@ struct gpu_snapshot {
     int32_t cuda_version; // 0: unknown
     struct gpu_device *devices;
     size_t n_devices;
+    size_t n_unopened; // GPUs that the driver counts and does not give: in no place of devices
+    int unopened_code; // nvmlReturn_t of one of them
     struct gpu_call_errors *errors;
     size_t n_errors;
     struct gpu_call_time *calls;

@@ -306,8 +306,10 @@ static void driver_that_goes_step_by_step(void **state)
     assert_null(sim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", 0, NOT_LOADED, 0));
     WAIT_FOR(f, "/metrics", !strstr(f->body.data, f->uuid[0]));
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
+    assert_true(value_of(f, "gpuscale_exporter_gpus_not_opened", "", "") == 1);
     assert_int_equal(get(f, "/health"), 200);
     assert_non_null(read_log(f, "1 GPUs now, 2 before"));
+    assert_non_null(read_log(f, "1 of 2 GPUs cannot be opened: DRIVER_NOT_LOADED (9)"));
 }
 
 // nvmlInit may wait for the kernel.

@@ -26,11 +26,11 @@ struct exporter {
     struct cluster *cluster;         // NULL likewise
     uv_timer_t *watch;               // own allocation: closes later than we go
     struct sample *sample;           // NULL: none yet, or NVML fails as a whole
-    struct sampler_driver driver;
-    char *problem;      // why there is none; NULL: none
-    int64_t away_since; // of the driver; 0: it is there
-    size_t n_gpus;      // as told last
-    size_t n_unopened;  // likewise
+    enum gpu_driver driver;          // as of the last pass
+    char *problem;                   // why there is none; NULL: none
+    int64_t away_since;              // of the driver; 0: it is there
+    size_t n_gpus;                   // as told last
+    size_t n_unopened;               // likewise
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
     size_t hung;                      // GPUs that do not answer, as told last
@@ -81,7 +81,7 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
         .has_opened = e->opened,
         .fresh = is_fresh(e, now),
         .stuck = is_stuck(e, now),
-        .driver = e->driver.state,
+        .driver = e->driver,
         .problem = e->problem,
         .samples = e->samples,
         .failures = e->failures,
@@ -98,7 +98,7 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
     bool busy = sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
-    if (e->problem && e->driver.state == GPU_DRIVER_NO_DEVICE)
+    if (e->problem && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
@@ -147,9 +147,9 @@ static void handle_health(struct exporter *e, struct http_exchange *x)
 {
     size_t hung = count_hung(e);
     bool fresh = is_fresh(e, gs_mono_ns());
-    if (fresh && e->driver.state == GPU_DRIVER_NO_GPU)
+    if (fresh && e->driver == GPU_DRIVER_NO_GPU)
         http_reply_text(x, 503, "the driver knows no GPU");
-    else if (fresh && e->driver.state == GPU_DRIVER_NO_DEVICE)
+    else if (fresh && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (fresh && hung)
         http_reply_text(x, 200, "OK, but %zu of %zu GPUs do not answer", hung,
@@ -205,7 +205,7 @@ static void give_up(struct exporter *e, struct gs_error *err)
 static void tell_away(struct exporter *e, const char *problem, enum gpu_driver state)
 {
     bool simulate = state == GPU_DRIVER_NO_LIBRARY || state == GPU_DRIVER_NO_DEVICE;
-    if (e->away_since && state == e->driver.state)
+    if (e->away_since && state == e->driver)
         return;
     if (e->samples)
         gs_err("exporter", "%s; no GPU metrics until it works again", problem);
@@ -215,20 +215,18 @@ static void tell_away(struct exporter *e, const char *problem, enum gpu_driver s
                 simulate ? " (simulated GPUs: --simulate 2xTesla-T4)" : "");
 }
 
-static void take_failure(struct exporter *e, struct gs_error *err,
-                         const struct sampler_driver *driver)
+static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driver driver)
 {
-    bool at_start = !e->samples && !driver->opened;
     bool can_wait = e->cfg.wait_for_driver && gs_error_code(err) != GS_EINVAL;
     e->failures++;
-    if (at_start && !can_wait) {
+    if (!e->samples && !can_wait) {
         give_up(e, err);
         return;
     }
-    tell_away(e, gs_error_message(err), driver->state);
+    tell_away(e, gs_error_message(err), driver);
     if (!e->away_since)
         e->away_since = gs_mono_ns();
-    e->driver = *driver;
+    e->driver = driver;
     free(e->problem);
     e->problem = gs_strdup(gs_error_message(err));
     gs_error_free(err);
@@ -320,11 +318,11 @@ static void name_owners(const struct exporter *e, struct sample *s)
     }
 }
 
-static void take_sample(struct exporter *e, struct sample *s, const struct sampler_driver *driver)
+static void take_sample(struct exporter *e, struct sample *s, enum gpu_driver driver)
 {
     name_owners(e, s);
     tell_there(e, s->gpus);
-    e->driver = *driver;
+    e->driver = driver;
     sample_free(e->sample);
     e->sample = s;
     if (e->health)
@@ -340,8 +338,7 @@ static void take_sample(struct exporter *e, struct sample *s, const struct sampl
     absent_tell(e->cfg.names.counters, s->gpus);
 }
 
-static void on_sample(void *arg, struct sample *s, struct gs_error *err,
-                      const struct sampler_driver *driver)
+static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver)
 {
     struct exporter *e = arg;
     e->dirty = true;
@@ -387,7 +384,7 @@ static void on_cluster_change(void *arg)
 static void end_waiting(struct exporter *e)
 {
     int64_t limit = e->cfg.driver_wait_limit_ns;
-    if (!limit || !e->away_since || e->driver.state == GPU_DRIVER_NO_DEVICE ||
+    if (!limit || !e->away_since || e->driver == GPU_DRIVER_NO_DEVICE ||
         gs_mono_ns() - e->away_since < limit)
         return;
     give_up(e, gs_error_new(GS_EUNAVAIL, "no driver for %" PRId64 " s: %s", limit / GS_NS_PER_SEC,

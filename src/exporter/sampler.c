@@ -23,7 +23,7 @@ struct sampler {
     bool stopping, ended;
     bool left_behind; // a thread of the back end hangs in the driver
     unsigned refs;    // of the loop's handle and of the thread
-    struct sampler_driver driver;
+    enum gpu_driver driver;
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
@@ -142,8 +142,7 @@ static void hand_over(struct sampler *s, struct sample *sample, struct gs_error 
         gs_error_free(s->error);
         s->sample = sample;
         s->error = err;
-        s->driver = (struct sampler_driver){gpu_backend_driver(s->backend),
-                                            gpu_backend_has_opened(s->backend)};
+        s->driver = gpu_backend_driver(s->backend);
         uv_async_send(&s->async);
     }
     pthread_mutex_unlock(&s->lock);
@@ -206,10 +205,10 @@ static void on_async(uv_async_t *async)
     pthread_mutex_lock(&s->lock);
     struct sample *sample = GS_TAKE(s->sample);
     struct gs_error *err = GS_TAKE(s->error);
-    struct sampler_driver driver = s->driver;
+    enum gpu_driver driver = s->driver;
     pthread_mutex_unlock(&s->lock);
     if (sample || err)
-        s->cfg.on_sample(s->cfg.arg, sample, err, &driver);
+        s->cfg.on_sample(s->cfg.arg, sample, err, driver);
 }
 
 static void init_sync(struct sampler *s)

@@ -18,11 +18,6 @@ struct sample {
 void sample_free(struct sample *s);
 GS_DEFINE_CLEANUP(struct sample *, sample_free)
 
-struct sampler_driver {
-    enum gpu_driver state;
-    bool opened; // the library could be opened, now or before
-};
-
 // A pass that fails is tried again after a second (or the interval, where that is less) and then
 // with growing pauses up to SAMPLER_MAX_PAUSE_NS: each attempt may start helpers of the driver.
 #define SAMPLER_MAX_PAUSE_NS INT64_C(10000000000)
@@ -32,8 +27,7 @@ struct sampler_config {
     int64_t interval_ns;
     struct owner_config owners;
     // On the loop. Exactly one of the two is NULL; both are the callee's then.
-    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err,
-                      const struct sampler_driver *driver);
+    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver);
     void *arg;
 };
 

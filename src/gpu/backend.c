@@ -192,7 +192,7 @@ static struct gs_error *make_ready(struct gpu_backend *b)
         return err;
     }
     b->simulated = b->nvml.simulated;
-    b->ready = b->opened = true;
+    b->ready = true;
     return NULL;
 }
 
@@ -312,11 +312,6 @@ bool gpu_backend_simulated(const struct gpu_backend *b)
 enum gpu_driver gpu_backend_driver(const struct gpu_backend *b)
 {
     return b->driver;
-}
-
-bool gpu_backend_has_opened(const struct gpu_backend *b)
-{
-    return b->opened;
 }
 
 // --- which device is which ---

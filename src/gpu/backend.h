@@ -137,8 +137,7 @@ struct gpu_backend {
     _Atomic int64_t every_ns[GPU_F_COUNT];
     char *library, *sys; // copies of cfg's
     struct nvml nvml;
-    bool ready;  // loaded and initialised
-    bool opened; // it was, once
+    bool ready; // loaded and initialised
     enum gpu_driver driver;
     bool simulated;
     nvml_event_set events;

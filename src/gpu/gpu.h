@@ -269,7 +269,6 @@ struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct g
 // The same without a driver as yet: the first sample opens it, or a later one.
 struct gpu_backend *gpu_backend_new(const struct gpu_backend_config *cfg);
 enum gpu_driver gpu_backend_driver(const struct gpu_backend *b);
-bool gpu_backend_has_opened(const struct gpu_backend *b); // ever
 // False when a thread hangs in the driver: its memory and the library are left behind.
 bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);

@@ -169,6 +169,13 @@ static void waits_by_default_on_a_node_only(void **state)
     assert_true(problem(f, "library_not_found") == 1);
     assert_non_null(read_log(f, "waiting for the driver"));
     end_exporter(f);
+    // Nor does it start when the library is there and gives nothing.
+    GS_AUTO_FREE char *library = simulated_library();
+    assert_null(sim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", -1, NO_PERMISSION, 0));
+    start_waiting(f, library, sys, NULL, NULL);
+    assert_int_equal(wait_exporter(f), 1);
+    assert_non_null(read_log(f, "no access to the device nodes"));
+    sim_clear_faults(f->sim);
     // A file that is none is a mistake, whatever it waits for.
     start_waiting(f, "libc.so.6", sys, "--kubernetes", NULL);
     assert_int_equal(wait_exporter(f), 1);

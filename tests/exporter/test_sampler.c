@@ -25,12 +25,11 @@ struct fixture {
     struct sampler *sampler;
     struct sample *sample;
     struct gs_error *err;
-    struct sampler_driver driver;
+    enum gpu_driver driver;
     unsigned n_samples, n_errors;
 };
 
-static void on_sample(void *arg, struct sample *s, struct gs_error *err,
-                      const struct sampler_driver *driver)
+static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver)
 {
     struct fixture *f = arg;
     assert_true((s == NULL) != (err == NULL));
@@ -38,7 +37,7 @@ static void on_sample(void *arg, struct sample *s, struct gs_error *err,
     gs_error_free(f->err);
     f->sample = s;
     f->err = err;
-    f->driver = *driver;
+    f->driver = driver;
     if (s)
         f->n_samples++;
     else
@@ -123,7 +122,7 @@ static void no_library(void **state)
     f->path = gs_strdup("/nonexistent/libnvidia-ml.so.1");
     start(f);
     WAIT_FOR(f, f->n_errors >= 1);
-    assert_false(f->driver.opened);
+    assert_int_not_equal(f->driver, GPU_DRIVER_UP);
     assert_int_equal(gs_error_code(f->err), GS_ENOTFOUND);
     assert_true(sampler_stop(f->sampler));
 }
@@ -138,7 +137,7 @@ static void driver_goes_and_comes_back(void **state)
     f->fake->count_ret = NVML_DRIVER_NOT_LOADED;
     start(f);
     WAIT_FOR(f, f->n_errors >= 2);
-    assert_true(f->driver.opened);
+    assert_int_not_equal(f->driver, GPU_DRIVER_UP);
     assert_true(sampler_stop(f->sampler));
 }
 

@@ -351,6 +351,32 @@ static void test_a_flush_within_a_turn_waits_for_the_next_one(void **state)
     compare(f);
 }
 
+static bool tells(struct fixture *f, const char *line)
+{
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    remote_write_metrics(f->w, &metrics);
+    return strstr(metrics.data, line) != NULL;
+}
+
+static void test_samples_that_became_too_old_are_left_out(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.age_limit_ms = 300;
+    f->status = 503;
+    start(f);
+    int64_t now = gs_unix_ms() + 1;
+    for (int i = 0; i < 100; i++)
+        append(f, 1, now + i, i);
+    GS_AUTO_FREE char *line =
+        gs_format("reason=\"too_old\",remote_name=\"\",url=\"%s\"} 100\n", f->url);
+    for (int i = 0; i < WAIT_MS / 50 && !tells(f, line); i++)
+        run_for(f, 50);
+    assert_true(tells(f, line));
+    f->status = 0;
+    append(f, 1, now + WAIT_MS, 1);
+    run_until_is(f, &f->samples, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -362,6 +388,7 @@ int main(void)
         TEST(test_a_reload_loses_nothing),
         TEST(test_a_flush_sends_all_at_once),
         TEST(test_a_flush_within_a_turn_waits_for_the_next_one),
+        TEST(test_samples_that_became_too_old_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,9 @@ void config_check_http(struct config_reader *r, const json_t *obj, struct engine
 void config_read_relabels(struct config_reader *r, const json_t *list, void *relabels);
 // Lists of discoveries, into a struct engine_sd_configs.
 void config_read_statics(struct config_reader *r, const json_t *list, void *sd);
+void config_check_statics(struct config_reader *r, const json_t *obj,
+                          const struct engine_sd_configs *sd,
+                          const struct engine_relabels *relabel);
 void config_read_file_sds(struct config_reader *r, const json_t *list, void *sd);
 void config_read_kubernetes_sds(struct config_reader *r, const json_t *list, void *sd);
 void config_read_http_sds(struct config_reader *r, const json_t *list, void *sd);

@@ -84,6 +84,7 @@ void config_read_scrape(struct config_reader *r, const json_t *item, void *out)
     c->honor_timestamps = c->enable_compression = true;
     config_read_with_http(r, item, fields, "scrape_configs", c, &c->http);
     check_scrape(r, item, c);
+    config_check_statics(r, item, &c->sd, &c->relabel);
 }
 #undef AT
 
@@ -119,6 +120,7 @@ void config_read_alertmanager(struct config_reader *r, const json_t *item, void 
     c->path_prefix = "";
     c->timeout_ms = 10000;
     config_read_with_http(r, item, fields, "alertmanagers", c, &c->http);
+    config_check_statics(r, item, &c->sd, &c->relabel);
 }
 #undef AT
 
@@ -159,7 +161,7 @@ static void read_queue(struct config_reader *r, const json_t *value, void *out)
         {"max_shards", FIELD_UNUSED, 0, config_is_whole},
         {"min_shards", FIELD_UNUSED, 0, config_is_whole},
         {"retry_on_http_429", FIELD_UNUSED, 0, config_is_bool},
-        {"sample_age_limit", FIELD_IGNORED, 0, config_is_ms},
+        {"sample_age_limit", FIELD_MS, AT(age_limit_ms), NULL},
         {0},
     };
     config_read(r, value, fields, "queue_config", out);

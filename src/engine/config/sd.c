@@ -31,10 +31,6 @@ static void read_targets(struct config_reader *r, const json_t *value, void *out
 {
     struct engine_static_group *g = out;
     config_texts(r, value, &g->targets, &g->n_targets);
-    for (size_t i = 0; i < g->n_targets && !r->err; i++)
-        if (strchr(g->targets[i], '/'))
-            config_fail(r, json_array_get(value, i), "\"%s\" is not a valid hostname",
-                        g->targets[i]);
 }
 
 static void read_labels(struct config_reader *r, const json_t *value, void *out)
@@ -54,6 +50,20 @@ static void read_static(struct config_reader *r, const json_t *item, void *out)
 }
 
 LIST(config_read_statics, "static_configs", statics, read_static)
+
+// A URL in the place of an address is a mistake unless relabelling makes one of it, as for probes.
+void config_check_statics(struct config_reader *r, const json_t *obj,
+                          const struct engine_sd_configs *sd, const struct engine_relabels *relabel)
+{
+    const json_t *list = json_object_get(obj, "static_configs");
+    for (size_t i = 0; i < sd->n_statics && !relabel->n; i++) {
+        const json_t *targets = gs_json_get(json_array_get(list, i), "targets", NULL);
+        for (size_t k = 0; k < sd->statics[i].n_targets; k++)
+            if (strchr(sd->statics[i].targets[k], '/'))
+                config_fail(r, json_array_get(targets, k), "\"%s\" is not a valid hostname",
+                            sd->statics[i].targets[k]);
+    }
+}
 
 static void read_files(struct config_reader *r, const json_t *value, void *out)
 {

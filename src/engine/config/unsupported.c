@@ -74,9 +74,13 @@ void config_check_remote_read(struct config_reader *r, const json_t *list, void 
 
 static void check_tsdb(struct config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"out_of_order_time_window", FIELD_UNUSED, 0, config_is_ms}, {0}};
-    config_read(r, value, fields, "tsdb", out);
+    static const struct config_field fields[] = {{"out_of_order_time_window", FIELD_MS, 0, NULL},
+                                                 {0}};
+    int64_t window_ms = 0;
+    (void)out;
+    config_read(r, value, fields, "tsdb", &window_ms);
+    if (window_ms) // 0 is what there is
+        config_ignore(r, "out_of_order_time_window", value, "storage");
 }
 
 static void check_exemplars(struct config_reader *r, const json_t *value, void *out)
@@ -84,6 +88,7 @@ static void check_exemplars(struct config_reader *r, const json_t *value, void *
     static const struct config_field fields[] = {
         {"max_exemplars", FIELD_UNUSED, 0, config_is_whole}, {0}};
     config_read(r, value, fields, "exemplars", out);
+    config_ignore(r, "exemplars", value, "storage");
 }
 
 void config_check_storage(struct config_reader *r, const json_t *value, void *out)
@@ -92,7 +97,6 @@ void config_check_storage(struct config_reader *r, const json_t *value, void *ou
                                                  {"exemplars", FIELD_UNUSED, 0, check_exemplars},
                                                  {0}};
     config_read(r, value, fields, "storage", out);
-    config_ignore(r, "storage", value, "the configuration");
 }
 
 void config_check_runtime(struct config_reader *r, const json_t *value, void *out)

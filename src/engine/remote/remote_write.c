@@ -62,7 +62,8 @@ struct remote_write {
     bool last_turn;             // the turn under way has all that a flush is to send
     void (*flushed)(void *arg); // NULL: no flush was asked for
     void *flushed_arg;
-    uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped;
+    uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped,
+        samples_old;
     int64_t newest_sent_ms;
 };
 
@@ -182,6 +183,36 @@ static size_t max_batch(const struct remote_write *w)
     return w->cfg->max_samples_per_send ? w->cfg->max_samples_per_send : DEFAULT_BATCH;
 }
 
+// Samples at the front of those that were read that are older than sample_age_limit are passed
+// over.
+static void drop_old(struct remote_write *w, tsdb_ref ref)
+{
+    struct tsdb_samples *s = &w->samples;
+    int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
+    size_t n = 0;
+    if (!w->cfg->age_limit_ms)
+        return;
+    while (n < s->n && s->t[n] < oldest)
+        n++;
+    if (!n)
+        return;
+    w->sent[ref].t_ms = s->t[n - 1];
+    w->samples_old += n;
+    s->n -= n;
+    memmove(s->t, s->t + n, s->n * sizeof(*s->t));
+    memmove(s->v, s->v + n, s->n * sizeof(*s->v));
+}
+
+// A batch that waited too long for its receiver.
+static bool batch_is_old(const struct remote_write *w)
+{
+    int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
+    bool old = w->cfg->age_limit_ms && w->body.len;
+    for (size_t i = 0; i < w->n_marks; i++)
+        old = old && w->marks[i].to.t_ms < oldest;
+    return old;
+}
+
 // What the next series has and the receiver does not, as far as it fits.
 static void fill_one(struct remote_write *w)
 {
@@ -192,6 +223,7 @@ static void fill_one(struct remote_write *w)
         return;
     }
     tsdb_read(w->db, ref, from.t_ms + 1, w->newest[w->at], &w->samples);
+    drop_old(w, ref);
     size_t room = max_batch(w) - w->batch_samples;
     size_t n = w->samples.n < room ? w->samples.n : room;
     if (n) {
@@ -336,6 +368,10 @@ static void send_batch(struct remote_write *w)
 static void on_timer(uv_timer_t *timer)
 {
     struct remote_write *w = timer->data;
+    if (batch_is_old(w)) {
+        w->samples_old += w->batch_samples;
+        acknowledge(w);
+    }
     if (w->body.len || fill(w)) {
         send_batch(w);
         return;
@@ -428,21 +464,33 @@ void remote_write_free(struct remote_write *w)
     free(w);
 }
 
-static void metric(const struct remote_write *w, struct gs_buf *out, const char *name,
-                   enum metrics_type type, const char *help, double value)
+// reason NULL: without that label.
+static void metric_of(const struct remote_write *w, struct gs_buf *out, const char *name,
+                      enum metrics_type type, const char *help, const char *reason, double value)
 {
-    const struct metrics_label labels[] = {
+    const struct metrics_label all[] = {
+        {GS_SLICE("reason"), gs_slice_of(reason)},
         {GS_SLICE("remote_name"), gs_slice_of(w->cfg->name ? w->cfg->name : "")},
         {GS_SLICE("url"), gs_slice_of(w->cfg->url)},
     };
+    const struct metrics_label *labels = reason ? all : all + 1;
     GS_AUTO_FREE char *told = gs_format("# TYPE %s ", name);
     if (!out->data || !strstr(out->data, told)) // by another remote
         metrics_write_family(out, name, type, help);
-    metrics_write_sample(out, name, labels, GS_ARRAY_LEN(labels), value);
+    metrics_write_sample(out, name, labels, GS_ARRAY_LEN(all) - !reason, value);
+}
+
+static void metric(const struct remote_write *w, struct gs_buf *out, const char *name,
+                   enum metrics_type type, const char *help, double value)
+{
+    metric_of(w, out, name, type, help, NULL, value);
 }
 
 void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
 {
+    static const char dropped[] = "prometheus_remote_storage_samples_dropped_total";
+    static const char dropped_help[] =
+        "Samples dropped by write_relabel_configs, or older than sample_age_limit.";
     metric(w, out, "prometheus_remote_storage_samples_total", METRICS_COUNTER,
            "Samples that the receiver took.", (double)w->samples_sent);
     metric(w, out, "prometheus_remote_storage_bytes_total", METRICS_COUNTER,
@@ -451,8 +499,9 @@ void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
            "Samples that the receiver refused for good.", (double)w->samples_failed);
     metric(w, out, "prometheus_remote_storage_samples_retried_total", METRICS_COUNTER,
            "Samples that were to be sent again.", (double)w->samples_retried);
-    metric(w, out, "prometheus_remote_storage_samples_dropped_total", METRICS_COUNTER,
-           "Samples dropped by write_relabel_configs.", (double)w->samples_dropped);
+    metric_of(w, out, dropped, METRICS_COUNTER, dropped_help, "dropped_series",
+              (double)w->samples_dropped);
+    metric_of(w, out, dropped, METRICS_COUNTER, dropped_help, "too_old", (double)w->samples_old);
     metric(w, out, "prometheus_remote_storage_queue_highest_sent_timestamp_seconds", METRICS_GAUGE,
            "Time of the newest sample that the receiver took.", (double)w->newest_sent_ms / 1000);
 }

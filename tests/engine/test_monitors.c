@@ -299,7 +299,8 @@ static void mistakes_are_named(void **state)
          "missing closing parenthesis"},
         {"\"endpoints\":[{\"metricRelabelings\":[{\"action\":\"hashmod\",\"targetLabel\":\"a\"}]}]",
          "requires non-zero modulus"},
-        {"\"endpoints\":[{\"oauth2\":{\"clientId\":{}}}]", "endpoints[0]: oauth2 is not supported"},
+        {"\"endpoints\":[{\"oauth2\":{\"clientId\":{}}}]",
+         "endpoints[0]: a Secret reference needs name and key"},
         {"\"endpoints\":[{},3]", "endpoints[1]: not an object"},
         {"\"scrapeClass\":\"c\",\"endpoints\":[{}]", "scrapeClass \"c\" not found"},
         {"\"selector\":{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Near\"}]},"
@@ -488,6 +489,41 @@ static void jobs_are_those_of_the_operator(void **state)
     (void)state;
 }
 
+static const json_t *one_asset(void *arg, enum monitor_asset kind, const char *name,
+                               bool *ret_pending)
+{
+    (void)kind;
+    assert_string_equal(name, "s");
+    *ret_pending = false;
+    return arg;
+}
+
+static void oauth2_takes_its_secrets_from_objects(void **state)
+{
+    GS_AUTO_JSON json_t *obj = NULL, *asset = NULL, *want = NULL;
+    json_t *jobs;
+    assert_ok(gs_json_parse(
+        GS_SLICE("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"spec\":{\"selector\":{},"
+                 "\"endpoints\":[{\"port\":\"m\",\"oauth2\":{\"clientId\":{\"configMap\":{\"name\":"
+                 "\"s\",\"key\":\"id\"}},\"clientSecret\":{\"name\":\"s\",\"key\":\"secret\"},"
+                 "\"tokenUrl\":\"http://t/\",\"scopes\":[\"a\",\"b\"],\"endpointParams\":{\"x\":"
+                 "\"y\"},\"proxyUrl\":\"http://p\",\"tlsConfig\":{\"minVersion\":\"TLS12\"}}}]}}"),
+        true, &obj));
+    assert_ok(
+        gs_json_parse(GS_SLICE("{\"data\":{\"id\":\"me\",\"secret\":\"Z3B1\"}}"), true, &asset));
+    assert_ok(gs_json_parse(
+        GS_SLICE("{\"client_id\":\"me\",\"client_secret\":\"gpu\",\"token_url\":\"http://t/\","
+                 "\"scopes\":[\"a\",\"b\"],\"endpoint_params\":{\"x\":\"y\"},\"proxy_url\":"
+                 "\"http://p\",\"tls_config\":{\"min_version\":\"TLS12\"}}"),
+        true, &want));
+    struct monitor_build b = {
+        .kind = MONITOR_SERVICE, .obj = obj, .lookup = one_asset, .arg = asset};
+    assert_ok(monitor_jobs(&b, &jobs));
+    assert_true(json_equal(json_object_get(json_array_get(jobs, 0), "oauth2"), want));
+    json_decref(jobs);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +537,7 @@ int main(void)
         cmocka_unit_test(new_defaults_reach_the_jobs_that_set_none),
         cmocka_unit_test(the_exporters_own_manifest_works),
         cmocka_unit_test(jobs_are_those_of_the_operator),
+        cmocka_unit_test(oauth2_takes_its_secrets_from_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,8 @@ static void add_tls(struct monitor_build *b, const json_t *from, json_t *job)
         {"caFile", "ca_file"},
         {"certFile", "cert_file"},
         {"keyFile", "key_file"},
+        {"minVersion", "min_version"},
+        {"maxVersion", "max_version"},
         {0},
     };
     if (!json_is_object(from))
@@ -138,6 +140,29 @@ static void add_authorization(struct monitor_build *b, const json_t *from, json_
     if (json_is_object(json_object_get(from, "credentials")))
         put(auth, "credentials", content(b, MONITOR_SECRET, json_object_get(from, "credentials")));
     json_object_set_new(job, "authorization", auth);
+}
+
+static void add_oauth2(struct monitor_build *b, const json_t *from, json_t *job)
+{
+    static const struct monitor_rename names[] = {
+        {"tokenUrl", "token_url"},
+        {"proxyUrl", "proxy_url"},
+        {"noProxy", "no_proxy"},
+        {"proxyFromEnvironment", "proxy_from_environment"},
+        {0},
+    };
+    if (!json_is_object(from))
+        return;
+    json_t *oauth2 = json_object(), *scopes = json_object_get(from, "scopes");
+    monitor_copy(from, names, oauth2);
+    put_either(b, oauth2, "client_id", json_object_get(from, "clientId"));
+    put(oauth2, "client_secret", content(b, MONITOR_SECRET, json_object_get(from, "clientSecret")));
+    if (json_array_size(scopes))
+        put(oauth2, "scopes", json_incref(scopes));
+    if (json_object_size(json_object_get(from, "endpointParams")))
+        put(oauth2, "endpoint_params", json_incref(json_object_get(from, "endpointParams")));
+    add_tls(b, json_object_get(from, "tlsConfig"), oauth2);
+    json_object_set_new(job, "oauth2", oauth2);
 }
 
 // A Go zero value is no reference: {} and {"key": ""} are what older operators write.
@@ -202,7 +227,5 @@ void monitor_endpoint(struct monitor_build *b, const json_t *endpoint, json_t *j
     add_basic_auth(b, json_object_get(endpoint, "basicAuth"), job);
     add_authorization(b, json_object_get(endpoint, "authorization"), job);
     add_bearer_token(b, json_object_get(endpoint, "bearerTokenSecret"), job);
-    // Scraping without it would ask the target in another way than the object says.
-    if (json_is_object(json_object_get(endpoint, "oauth2")))
-        monitor_fail(b, gs_error_new(GS_ENOTSUP, "oauth2 is not supported"));
+    add_oauth2(b, json_object_get(endpoint, "oauth2"), job);
 }

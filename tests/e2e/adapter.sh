@@ -57,17 +57,17 @@ spec:
   caBundle: $(base64 -w0 <"$dir/ca.crt")
   service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
 EOF
-wait_for 60 "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
+wait_for "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
 ok "the APIService is Available, its TLS verified"
 
 kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
-kubectl rollout status deployment/bert-intent-detection --timeout=60s >/dev/null || fail "the guide's Deployment does not roll out"
+kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 api=/apis/custom.metrics.k8s.io/v1beta1
 listed() { kubectl get --raw "$api" | jq -e '.resources[] | select(.name == "pods/DCGM_CUSTOM_PROCESS_SM_UTIL")'; }
-wait_for 60 "the guide's metric is listed" listed
+wait_for "the guide's metric is listed" listed
 values() { kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL"; }
 reads_20() { values | jq -e '.items | length == 1 and .[0].value == "20"'; }
-wait_for 30 "kubectl get --raw reads the pod's 20 %" reads_20
+wait_for "kubectl get --raw reads the pod's 20 %" reads_20
 # The same for an ordinary user: the adapter asks the cluster whether he may.
 kubeconfig nobody "/CN=nobody"
 if KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL" >/dev/null 2>"$dir/denied"; then
@@ -83,23 +83,23 @@ start shadow "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace=de
 replicas() { kubectl get deployment bert-intent-detection -o jsonpath='{.spec.replicas}'; }
 has_replicas() { [ "$(replicas)" = "$1" ]; }
 active() { [ "$(kubectl get hpa gpu-hpa -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason')" = ValidMetricFound ]; }
-wait_for 60 "the cluster's controller finds the metric" active
+wait_for "the cluster's controller finds the metric" active
 has_replicas 1 || fail "it scales at its target: $(replicas)"
 echo 90 >"$dir/load"
-wait_for 60 "5 replicas at a load of 90 % over a target of 20 %" has_replicas 5
+wait_for "5 replicas at a load of 90 % over a target of 20 %" has_replicas 5
 settled() { kubectl get hpa gpu-hpa -o json | jq -e '.status | .currentReplicas == 5 and .desiredReplicas == 5 and (.currentMetrics[0].pods.current.averageValue == "18")'; }
-wait_for 30 "five pods at 18 %" settled
+wait_for "five pods at 18 %" settled
 shadow_says() { [ "$(grep '^{' "$dir/shadow.log" | tail -n 1 | jq -r .desired)" = "$1" ]; }
-wait_for 15 "the shadow agrees on 5" shadow_says 5
+wait_for "the shadow agrees on 5" shadow_says 5
 echo 5 >"$dir/load"
-wait_for 90 "back to 1 replica" has_replicas 1
-wait_for 15 "the shadow agrees on 1" shadow_says 1
+wait_for "back to 1 replica" has_replicas 1
+wait_for "the shadow agrees on 1" shadow_says 1
 ok "the cluster's controller scales the ack guide's Deployment 1 to 5 to 1 by the adapter; ours in its shadow agrees"
 
 # Rights removed: the answer says so.
 kubectl delete clusterrole gpuscale-adapter >/dev/null
 denied_list() { ! kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dbert-intent-detection" >/dev/null 2>"$dir/denied" && grep -qi 'list' "$dir/denied"; }
-wait_for 30 "without the right to list pods a request fails with the reason: $(cat "$dir/denied")" denied_list
+wait_for "without the right to list pods a request fails with the reason: $(cat "$dir/denied")" denied_list
 ok "without the right to list pods: $(tail -n 1 "$dir/denied")"
 kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
 
@@ -132,12 +132,12 @@ grep -q 'autoscaling/v2beta2' "$dir/refused" || fail "the guide's file is refuse
 "$gpuscale" convert -f "$guides/eks/vision-api.yaml" | kubectl apply -f - >/dev/null || fail "the converted file is refused"
 vision() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" = "$1" ]; }
 service_value() { kubectl get --raw "$api/namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG" | jq -e '.items[0].value == "20"'; }
-wait_for 90 "the Service's average is 20" service_value
+wait_for "the Service's average is 20" service_value
 vision 2 || fail "the eks guide's Deployment scales at its target"
 echo 400 >"$dir/load" # 100 % each until there are twenty
 more() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" -gt 5 ]; }
-wait_for 120 "more replicas under load" more
+wait_for "more replicas under load" more
 echo 8 >"$dir/load"
-wait_for 180 "back to 2 replicas" vision 2
+wait_for "back to 2 replicas" vision 2
 ok "the eks guide: Helm values, gpuscale convert, an Object metric of a Service; 2 to more than 5 to 2"
 

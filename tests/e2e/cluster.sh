@@ -37,9 +37,10 @@ stop() { # NAME
     kill "$p" 2>/dev/null || true
     wait "$p" 2>/dev/null || true
 }
-wait_for() { # SECONDS WHAT COMMAND…
-    until=$(($(date +%s) + $1)) what=$2
-    shift 2
+patience=300 # seconds: far beyond what anything here takes
+wait_for() { # WHAT COMMAND…
+    until=$(($(date +%s) + patience)) what=$1
+    shift
     until "$@" >/dev/null 2>&1; do
         [ "$(date +%s)" -lt "$until" ] || fail "$what (waited in vain)"
         sleep 0.5
@@ -110,10 +111,10 @@ EOF
         --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file "$dir/front-proxy.crt" \
         --proxy-client-key-file "$dir/front-proxy.key" --enable-aggregator-routing=false \
         --feature-gates=HPAScaleToZero=true --audit-policy-file "$dir/audit.yaml" --audit-log-path "$dir/audit.log"
-    wait_for 120 "the API server is ready" kubectl get --raw /readyz
+    wait_for "the API server is ready" kubectl get --raw /readyz
     start_controller_manager
     start scheduler "$bin/kube-scheduler" --kubeconfig "$dir/scheduler.kubeconfig" --leader-elect=false --secure-port=0
-    wait_for 60 "the default service account" kubectl -n default get serviceaccount default
+    wait_for "the default service account" kubectl -n default get serviceaccount default
     say "control plane $(kubectl version -o json 2>/dev/null | jq -r .serverVersion.gitVersion) at $kube"
 }
 # Arguments: further flags.
@@ -130,5 +131,5 @@ start_node() {
     start "node-$1" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$1" --kubeconfig="$dir/node-$1.kubeconfig" \
         --extended-resources="nvidia.com/gpu=$2" --node-labels=nvidia.com/gpu.product=SIMULATED \
         --kubelet-port="$(free_port)" --kubelet-read-only-port="$(free_port)"
-    wait_for 60 "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
+    wait_for "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
 }

@@ -13,10 +13,10 @@ listed() {
             {name: "nodes/DCGM_CUSTOM_PROCESS_SM_UTIL", singularName: "", namespaced: false, kind: "MetricValueList", verbs: ["get"]} and
         (.resources[] | select(.name == "namespaces/DCGM_CUSTOM_PROCESS_SM_UTIL") | .namespaced) == false'
 }
-wait_for 120 "the guide's metrics are listed as it shows them" listed
+wait_for "the guide's metrics are listed as it shows them" listed
 kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
 pods=namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL
-wait_for 60 "the pod's 20 %" reads "$pods" 20
+wait_for "the pod's 20 %" reads "$pods" 20
 kubectl get --raw "$api/$pods" | jq -e '.kind == "MetricValueList" and .apiVersion == "custom.metrics.k8s.io/v1beta1" and
     (.items[0] | keys == ["describedObject", "metricName", "selector", "timestamp", "value"]) and
     (.items[0].describedObject | .kind == "Pod" and .namespace == "default" and .apiVersion == "/v1")' >/dev/null ||
@@ -32,7 +32,7 @@ fi
 grep -q forbidden "$dir/denied" || fail "a denied request says: $(cat "$dir/denied")"
 kubectl create rolebinding nobody-views --clusterrole=view --user=nobody >/dev/null
 may() { KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/$pods"; }
-wait_for 30 "who may view the namespace reads its metrics" may
+wait_for "who may view the namespace reads its metrics" may
 ok "ack: kubectl get --raw as shown; only for those who may view the namespace"
 
 kubectl apply -f "$guides/ack/hpa-v2.yaml" >/dev/null || fail "the guide's HPA is refused"
@@ -43,17 +43,17 @@ start shadow "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace=de
     --horizontal-pod-autoscaler-sync-period=2s --horizontal-pod-autoscaler-downscale-stabilization=20s
 shadow_says() { [ "$(grep '^{' "$dir/shadow.log" | tail -n 1 | jq -r .desired)" = "$1" ]; }
 active() { [ "$(kubectl get hpa gpu-hpa -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason')" = ValidMetricFound ]; }
-wait_for 60 "the cluster's controller finds the metric" active
+wait_for "the cluster's controller finds the metric" active
 has_replicas bert-intent-detection 1 || fail "it scales at its target"
 load bert-intent-detection 90
-wait_for 60 "5 replicas at 90 % of a GPU over a target of 20 %" has_replicas bert-intent-detection 5
+wait_for "5 replicas at 90 % of a GPU over a target of 20 %" has_replicas bert-intent-detection 5
 settled() { kubectl get hpa gpu-hpa -o json | jq -e '.status | .currentReplicas == 5 and .desiredReplicas == 5 and .currentMetrics[0].pods.current.averageValue == "18"'; }
-wait_for 60 "five pods at 18 %" settled
+wait_for "five pods at 18 %" settled
 kubectl get hpa gpu-hpa | awk 'NR == 2 { exit $3 == "18/20" && $4 == 1 && $5 == 10 && $6 == 5 ? 0 : 1 }' || fail "kubectl get hpa: $(kubectl get hpa gpu-hpa)"
-wait_for 15 "the shadow agrees on 5" shadow_says 5
+wait_for "the shadow agrees on 5" shadow_says 5
 load bert-intent-detection 5
-wait_for 90 "back to 1 replica" has_replicas bert-intent-detection 1
-wait_for 15 "the shadow agrees on 1" shadow_says 1
+wait_for "back to 1 replica" has_replicas bert-intent-detection 1
+wait_for "the shadow agrees on 1" shadow_says 1
 stop shadow
 ok "ack: the cluster's controller scales 1 to 5 to 1 by our exporter, engine and adapter; our own in its shadow agrees"
 kubectl delete -f "$guides/ack/hpa-v2.yaml" -f "$guides/ack/bert-intent-detection.yaml" >/dev/null

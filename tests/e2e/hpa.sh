@@ -20,7 +20,7 @@ spec:
       status: {}
       scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}
 END
-kubectl wait --for=condition=Established crd/crowds.e2e.example.com --timeout=30s >/dev/null || fail "the kind of the targets is not there"
+kubectl wait --for=condition=Established crd/crowds.e2e.example.com --timeout=300s >/dev/null || fail "the kind of the targets is not there"
 
 # The stock controller takes every object that it may write to: here only those of one namespace.
 stop controller-manager

@@ -33,6 +33,6 @@ start_kubelet() {
         --kubeconfig="$dir/node-$1.kubeconfig" --tls-cert-file="$dir/kubelet-$1.crt" --tls-private-key-file="$dir/kubelet-$1.key" \
         --client-ca-file="$dir/ca.crt" --gpus="$uuids" --image="$dir/image" --hosts="$dir/hosts" --logs="$dir/containers" \
         --sim="/gpuscale-$1" --load="$dir/load"
-    wait_for 60 "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
-    wait_for 30 "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
+    wait_for "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
+    wait_for "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
 }

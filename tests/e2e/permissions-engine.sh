@@ -6,7 +6,7 @@ take_away engine
 asked() { curl -sf "http://$(address_of engine "no-$1"):9090/api/v1/query" --data-urlencode "query=$2" | jq -r '.data.result[0].value[1] // "none"'; }
 answers() { [ "$(asked "$@")" = "$3" ]; }
 # What the log says: SUFFIX COMPONENT: WHAT
-lacks() { wait_for 60 "engine without $1: the log says that $2" logged engine "no-$1" "$2.* is forbidden: "; }
+lacks() { wait_for "engine without $1: the log says that $2" logged engine "no-$1" "$2.* is forbidden: "; }
 lacks pods 'kube-state: pods cannot be seen'
 lacks services 'discovery: services cannot be seen'
 lacks endpoints 'discovery: endpoints of namespace monitoring cannot be seen'
@@ -20,10 +20,10 @@ lacks monitoring-coreos-com-prometheusrules 'rules: PrometheusRule objects canno
 lacks monitoring-coreos-com-servicemonitors 'monitors: ServiceMonitor objects cannot be seen'
 lacks monitoring-coreos-com-podmonitors 'monitors: PodMonitor objects cannot be seen'
 refused() { curl -sf "http://$(address_of engine no-nodes-metrics):9090/api/v1/targets" | jq -e '[.data.activeTargets[] | select(.scrapePool == "kubelet" and .health == "down" and (.lastError | test("HTTP status 403")))] | length == 2'; }
-wait_for 60 "engine without nodes/metrics: the kubelets' targets are down with 403" refused
+wait_for "engine without nodes/metrics: the kubelets' targets are down with 403" refused
 # What is missing, and that the rest is there.
 gone() { # SUFFIX SERIES-THAT-IS-MISSING SERIES-THAT-IS-THERE
-    wait_for 60 "engine without $1: $3 is there" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($3) > 0' | jq '.data.result | length')\" = 1 ]"
+    wait_for "engine without $1: $3 is there" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($3) > 0' | jq '.data.result | length')\" = 1 ]"
     answers "$1" "count($2)" none || fail "engine without $1 has $2: $(asked "$1" "count($2)")"
 }
 gone pods kube_pod_info kube_node_info
@@ -37,7 +37,7 @@ none_restarted engine
 n=$(rights engine | wc -l)
 give_back engine
 back() { # SUFFIX SERIES
-    wait_for 90 "engine with $1 again: $2" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($2) > 0' | jq '.data.result | length')\" = 1 ]"
+    wait_for "engine with $1 again: $2" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($2) > 0' | jq '.data.result | length')\" = 1 ]"
 }
 back pods kube_pod_info
 back services 'up{job="gpuscale-exporter",NodeName!=""}'
@@ -50,7 +50,7 @@ back apps-replicasets kube_replicaset_spec_replicas
 back nodes-metrics 'up{job="kubelet"} == 1'
 back monitoring-coreos-com-servicemonitors 'up{endpoint="metrics"}'
 for suffix in autoscaling-horizontalpodautoscalers monitoring-coreos-com-prometheusrules monitoring-coreos-com-podmonitors; do
-    wait_for 90 "engine with $suffix again" logged engine "no-$suffix" "can be seen again"
+    wait_for "engine with $suffix again" logged engine "no-$suffix" "can be seen again"
 done
 none_restarted engine
 remove engine

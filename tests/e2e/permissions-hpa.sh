@@ -28,12 +28,12 @@ by_memory='{type: Resource, resource: {name: memory, target: {type: AverageValue
 by_queue='{type: External, external: {metric: {name: queue}, target: {type: Value, value: 1}}}'
 with_load by-hpa "$by_gpu"
 scaled() { [ "$(kubectl -n "$1" get deployment web -o jsonpath='{.spec.replicas}')" = "$2" ]; }
-wait_for 90 "deploy/hpa.yaml scales a Deployment" scaled by-hpa 2
+wait_for "deploy/hpa.yaml scales a Deployment" scaled by-hpa 2
 kubectl -n by-hpa get events -o json | jq -e '[.items[] | select(.reason == "SuccessfulRescale")] | length > 0' >/dev/null || fail "no event of the scaling"
 kubectl delete namespace by-hpa --wait=false >/dev/null
 ok "deploy/hpa.yaml: two replicas, one leads and scales"
 kubectl -n monitoring scale deployment gpuscale-hpa --replicas=0 >/dev/null # it scales in all namespaces
-kubectl -n monitoring wait --for=delete pod -l app.kubernetes.io/name=gpuscale-hpa --timeout=60s >/dev/null
+kubectl -n monitoring wait --for=delete pod -l app.kubernetes.io/name=gpuscale-hpa --timeout=300s >/dev/null
 
 for right in $(rights hpa | cut -d' ' -f1); do
     case $right in
@@ -47,20 +47,20 @@ done
 take_away hpa
 condition() { kubectl -n "gpuscale-hpa-no-$1" get hpa web -o json | jq -r --arg type "$2" '.status.conditions[]? | select(.type == $type) | .reason + " " + .message'; }
 says() { condition "$1" "$2" | grep -q "$3"; }
-wait_for 90 "hpa without pods: the log says so" logged hpa no-pods 'pods cannot be seen: .* is forbidden'
-wait_for 90 "hpa without horizontalpodautoscalers: the log says so" logged hpa no-autoscaling-horizontalpodautoscalers 'horizontalpodautoscalers cannot be seen: .* is forbidden'
-wait_for 90 "hpa without events: the log says so" logged hpa no-events 'events cannot be written: .* is forbidden'
-wait_for 90 "hpa without leases: the log says so" logged hpa no-coordination-k8s-io-leases 'lease monitoring/gpuscale-hpa-no-coordination-k8s-io-leases: .* is forbidden'
-wait_for 90 "hpa without scale: AbleToScale says so" says apps-deployments-scale AbleToScale '^FailedGetScale .* is forbidden: .* cannot get resource "deployments/scale"'
-wait_for 90 "hpa without custom metrics: ScalingActive says so" says custom-metrics-k8s-io-all ScalingActive '^FailedGetPodsMetric .* is forbidden: .* in API group "custom.metrics.k8s.io"'
-wait_for 90 "hpa without external metrics: ScalingActive says so" says external-metrics-k8s-io-all ScalingActive '^FailedGetExternalMetric .*external.metrics.k8s.io'
-wait_for 90 "hpa without resource metrics: ScalingActive says so" says metrics-k8s-io-pods ScalingActive '^FailedGetResourceMetric .* is forbidden: .* in API group "metrics.k8s.io"'
+wait_for "hpa without pods: the log says so" logged hpa no-pods 'pods cannot be seen: .* is forbidden'
+wait_for "hpa without horizontalpodautoscalers: the log says so" logged hpa no-autoscaling-horizontalpodautoscalers 'horizontalpodautoscalers cannot be seen: .* is forbidden'
+wait_for "hpa without events: the log says so" logged hpa no-events 'events cannot be written: .* is forbidden'
+wait_for "hpa without leases: the log says so" logged hpa no-coordination-k8s-io-leases 'lease monitoring/gpuscale-hpa-no-coordination-k8s-io-leases: .* is forbidden'
+wait_for "hpa without scale: AbleToScale says so" says apps-deployments-scale AbleToScale '^FailedGetScale .* is forbidden: .* cannot get resource "deployments/scale"'
+wait_for "hpa without custom metrics: ScalingActive says so" says custom-metrics-k8s-io-all ScalingActive '^FailedGetPodsMetric .* is forbidden: .* in API group "custom.metrics.k8s.io"'
+wait_for "hpa without external metrics: ScalingActive says so" says external-metrics-k8s-io-all ScalingActive '^FailedGetExternalMetric .*external.metrics.k8s.io'
+wait_for "hpa without resource metrics: ScalingActive says so" says metrics-k8s-io-pods ScalingActive '^FailedGetResourceMetric .* is forbidden: .* in API group "metrics.k8s.io"'
 without_status() {
     scaled gpuscale-hpa-no-autoscaling-horizontalpodautoscalers-status 2 &&
         kubectl -n gpuscale-hpa-no-autoscaling-horizontalpodautoscalers-status get events -o json | jq -e '[.items[] | select(.reason == "FailedUpdateStatus" and (.message | test("is forbidden")))] | length > 0'
 }
-wait_for 90 "hpa without horizontalpodautoscalers/status: it scales, and an event says that it cannot tell" without_status
-wait_for 60 "hpa without events: it scales" scaled gpuscale-hpa-no-events 2
+wait_for "hpa without horizontalpodautoscalers/status: it scales, and an event says that it cannot tell" without_status
+wait_for "hpa without events: it scales" scaled gpuscale-hpa-no-events 2
 for right in pods autoscaling-horizontalpodautoscalers coordination-k8s-io-leases apps-deployments-scale custom-metrics-k8s-io-all metrics-k8s-io-pods; do
     scaled "gpuscale-hpa-no-$right" 1 || fail "hpa without $right scales"
 done
@@ -68,8 +68,8 @@ none_restarted hpa
 n=$(rights hpa | wc -l)
 give_back hpa
 for right in pods autoscaling-horizontalpodautoscalers coordination-k8s-io-leases apps-deployments-scale custom-metrics-k8s-io-all metrics-k8s-io-pods; do
-    wait_for 90 "hpa with $right again: it scales" scaled "gpuscale-hpa-no-$right" 2
+    wait_for "hpa with $right again: it scales" scaled "gpuscale-hpa-no-$right" 2
 done
-wait_for 60 "hpa with horizontalpodautoscalers/status again" says autoscaling-horizontalpodautoscalers-status ScalingActive ValidMetricFound
+wait_for "hpa with horizontalpodautoscalers/status again" says autoscaling-horizontalpodautoscalers-status ScalingActive ValidMetricFound
 none_restarted hpa
 ok "gpuscale hpa without each of its $n rights: condition, event or log names it; given back, it scales"

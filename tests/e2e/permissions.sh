@@ -52,5 +52,5 @@ remove() {
 }
 
 kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null # guides put others in its place
-kubectl -n monitoring rollout status daemonset/gpuscale-exporter --timeout=60s >/dev/null || fail "the exporter does not roll out"
+kubectl -n monitoring rollout status daemonset/gpuscale-exporter --timeout=300s >/dev/null || fail "the exporter does not roll out"
 for component in ${COMPONENTS:-exporter engine adapter hpa}; do . "$source/tests/e2e/permissions-$component.sh"; done

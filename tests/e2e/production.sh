@@ -6,20 +6,20 @@ kubectl apply -f "$deploy/engine.yaml" -f "$deploy/adapter.yaml" -f "$deploy/ada
 kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null
 "$deploy/adapter-tls" monitoring >/dev/null
 for object in daemonset/gpuscale-exporter deployment/gpuscale-engine deployment/gpuscale-adapter deployment/gpuscale-hpa; do
-    kubectl -n monitoring rollout status $object --timeout=90s >/dev/null || fail "$object does not roll out: $(kubectl -n monitoring get pods -o wide; tail -n 5 "$dir"/containers/*)"
+    kubectl -n monitoring rollout status $object --timeout=300s >/dev/null || fail "$object does not roll out: $(kubectl -n monitoring get pods -o wide; tail -n 5 "$dir"/containers/*)"
 done
 services="v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1beta1.metrics.k8s.io"
 available() {
     for s in $services; do kubectl wait --for=condition=Available "apiservice/$s" --timeout=1s || return 1; done
 }
-wait_for 60 "the APIServices are Available" available
+wait_for "the APIServices are Available" available
 kubectl get apiservices -o json | jq -e '[.items[] | select(.spec.insecureSkipTLSVerify)] | length == 0' >/dev/null || fail "an APIService skips the verification of TLS"
 ok "deploy/ as in production: all pods are Ready by their probes, all APIServices Available, TLS verified"
 
 # Another CA's bundle: the API server no longer believes the adapter.
 kubectl patch apiservice v1beta2.custom.metrics.k8s.io --type=merge -p "{\"spec\":{\"caBundle\":\"$(base64 -w0 <"$dir/front-proxy-ca.crt")\"}}" >/dev/null
 distrusted() { kubectl get apiservice v1beta2.custom.metrics.k8s.io -o json | jq -e '.status.conditions[0] | .status == "False" and (.message | test("x509"))'; }
-wait_for 60 "a foreign CA is noticed" distrusted
+wait_for "a foreign CA is noticed" distrusted
 message=$(kubectl get apiservice v1beta2.custom.metrics.k8s.io -o jsonpath='{.status.conditions[0].message}')
 "$deploy/adapter-tls" monitoring >/dev/null # and a new certificate, which the kubelets bring in a while
 ok "with a foreign caBundle the APIService is not Available: $(echo "$message" | grep -o 'x509.*')"
@@ -30,16 +30,16 @@ value() { curl -sf "$engine/api/v1/query" --data-urlencode "query=$1" | jq -r '.
 is() { [ "$(value "$1")" = "$2" ]; }
 load bert-intent-detection 20
 kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
-kubectl rollout status deployment/bert-intent-detection --timeout=60s >/dev/null || fail "the guide's Deployment does not roll out"
+kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 pod=$(kubectl get pods -l app=bert-intent-detection -o jsonpath='{.items[0].metadata.name}')
-wait_for 30 "the engine has the pod's GPU" is "DCGM_FI_DEV_GPU_UTIL{namespace=\"default\",pod=\"$pod\",container=\"bert-container\"}" 20
+wait_for "the engine has the pod's GPU" is "DCGM_FI_DEV_GPU_UTIL{namespace=\"default\",pod=\"$pod\",container=\"bert-container\"}" 20
 is 'count(DCGM_FI_DEV_GPU_UTIL)' 16 || fail "GPUs: $(value 'count(DCGM_FI_DEV_GPU_UTIL)')"
 is 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})' 1 || fail "GPUs with a pod: $(value 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})')"
 ok "the exporter names the pod of each GPU by the kubelets' PodResources sockets"
 
 # Without any rule: the average of what a Deployment and a Service own.
 for path in deployments.apps/bert-intent-detection services/bert-intent-detection-svc "pods/$pod"; do
-    wait_for 60 "$path without a rule" reads "namespaces/default/$path/DCGM_FI_DEV_GPU_UTIL" 20
+    wait_for "$path without a rule" reads "namespaces/default/$path/DCGM_FI_DEV_GPU_UTIL" 20
 done
 ok "GPU metrics of a Deployment, a Service and a pod without a rule"
 
@@ -52,8 +52,8 @@ top_pods() {
     grep -Eq '^monitoring +gpuscale-engine-[^ ]+ +engine +[0-9]+m +[1-9][0-9]*Mi' "$dir/top-pods" &&
         grep -Eq '^default +bert-intent-detection' "$dir/top-pods"
 }
-wait_for 60 "kubectl top nodes" top_nodes
-wait_for 60 "kubectl top pods" top_pods
+wait_for "kubectl top nodes" top_nodes
+wait_for "kubectl top pods" top_pods
 ok "kubectl top nodes and pods, by what the kubelets' /metrics/resource says"
 
 # The new certificate, by now.
@@ -62,8 +62,8 @@ shown_certificate() {
     [ "$(openssl s_client -connect "$adapter_ip:443" </dev/null 2>/dev/null | openssl x509 -noout -fingerprint)" = \
         "$(kubectl -n monitoring get secret gpuscale-adapter-tls -o jsonpath='{.data.tls\.crt}' | base64 -d | openssl x509 -noout -fingerprint)" ]
 }
-wait_for 120 "the adapter shows its new certificate" shown_certificate
-wait_for 60 "the APIServices are Available with it" available
+wait_for "the adapter shows its new certificate" shown_certificate
+wait_for "the APIServices are Available with it" available
 restarts=$(kubectl -n monitoring get pods -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
 [ "$restarts" = 0 ] || fail "$restarts restarts"
 ok "the adapter took its new certificate, without a restart"
@@ -71,7 +71,7 @@ ok "the adapter took its new certificate, without a restart"
 # A rolling update while somebody asks: one replica always answers.
 kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null
 asked=0
-kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=90s >/dev/null 2>&1 &
+kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null 2>&1 &
 rollout=$!
 pids="$rollout $pids"
 while kill -0 $rollout 2>/dev/null; do

@@ -27,19 +27,19 @@ asked_since() {
         | "\(.verb) \($g)/\(if $g | test("^(custom|external).metrics") then "*" else .objectRef.resource + (if .objectRef.subresource then "/" + .objectRef.subresource else "" end) end) \(.responseStatus.code)"'
 }
 audit_line() { echo $(($(wc -l <"$dir/audit.log") + 1)); }
-wait_for 40 "the cluster's controller scales to 2" has_web 2
-wait_for 20 "it rests" rests
+wait_for "the cluster's controller scales to 2" has_web 2
+wait_for "it rests" rests
 
 # The shadow.
 line=$(audit_line)
 # shellcheck disable=SC2086
 start shadow "$gpuscale" hpa $(echo "$hpa_flags" | sed 's/--mode=control/--mode=shadow/') --namespace=shop -o json
 shadow_decided() { grep -q '"name":"web"' "$dir/shadow.log"; }
-wait_for 20 "the shadow decides" shadow_decided
+wait_for "the shadow decides" shadow_decided
 load 40
-wait_for 30 "the cluster's controller scales to 4" has_web 4
+wait_for "the cluster's controller scales to 4" has_web 4
 shadow_follows() { [ "$(grep '^{' "$dir/shadow.log" | tail -n 1 | jq -r .desired)" = 4 ]; }
-wait_for 15 "the shadow says 4" shadow_follows
+wait_for "the shadow says 4" shadow_follows
 stop shadow
 sleep 1
 asked_since "$line" >"$dir/shadow-asked"
@@ -48,7 +48,7 @@ grep -q '^list external' "$dir/shadow-asked" || fail "the audit log does not kno
 ok "shadow: $(wc -l <"$dir/shadow-asked") requests, all of them reads"
 
 # Two in control: an object that rests in the hands of the cluster's controller is not taken.
-wait_for 20 "it rests" rests
+wait_for "it rests" rests
 line=$(audit_line)
 kubectl -n shop label hpa web gpuscale.io/autoscaler=true >/dev/null
 # shellcheck disable=SC2086
@@ -56,10 +56,10 @@ start control-a "$gpuscale" hpa $hpa_flags --identity=a
 # shellcheck disable=SC2086
 start control-b "$gpuscale" hpa $hpa_flags --identity=b
 told() { kubectl -n shop get events -o json | jq -e '.items[] | select(.reason == "ControlledByAnother" and (.message | test("kube-controller-manager")))'; }
-wait_for 40 "that it is the other's is told" told
+wait_for "that it is the other's is told" told
 load 60
-wait_for 30 "the cluster's controller scales to 6" has_web 6
-wait_for 20 "it rests" rests
+wait_for "the cluster's controller scales to 6" has_web 6
+wait_for "it rests" rests
 [ "$(writers)" = kube-controller-manager ] || fail "who scaled: $(writers)"
 ! asked_since "$line" | grep 'update apps/deployments/scale' || fail "ours writes the scale of the other's object"
 ok "control: an object of the cluster's controller is left alone, with an event"
@@ -70,7 +70,7 @@ sleep 3
 kubectl -n shop label hpa web gpuscale.io/autoscaler- >/dev/null
 kubectl -n shop label hpa web gpuscale.io/autoscaler=true >/dev/null
 load 80
-wait_for 40 "ours scales to 8" has_web 8
+wait_for "ours scales to 8" has_web 8
 writers | grep -q gpuscale-hpa || fail "who scaled: $(writers)"
 ok "control: given up by the cluster's controller it is scaled by ours"
 
@@ -84,7 +84,7 @@ b) other=a ;;
 esac
 eval "kill -9 \$pid_control_$leader"
 load 100
-wait_for 60 "the other one scales to 10" has_web 10
+wait_for "the other one scales to 10" has_web 10
 [ "$(holder)" = $other ] || fail "after the death of $leader the Lease is held by $(holder)"
 ok "control: kill -9 of the leader $leader, $other goes on"
 stop "control-$other"

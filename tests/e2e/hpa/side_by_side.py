@@ -205,7 +205,7 @@ class Scene:
 
 def wait_for_apis(kube):
     """The aggregated APIs are asked each few seconds whether they are there."""
-    until = time.time() + 60
+    until = time.time() + 300
     for group, version in metrics_api.GROUPS.items():
         while True:
             try:

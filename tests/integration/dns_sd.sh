@@ -32,7 +32,7 @@ Z
 for i in $(seq 1 200); do echo "big.example SRV 0 5 $((9000 + i)) node-with-a-long-name-$i.gpu.example"; done >>"$dir/zone"
 python3 "$source/tests/integration/dns_server.py" "$dir/zone" >"$dir/dns.out" 2>"$dir/dns.log" &
 echo $! >"$dir/dns.pid"
-wait_for 60 "names are served" grep -q serving "$dir/dns.out"
+wait_for "names are served" grep -q serving "$dir/dns.out"
 
 printf 'global: {scrape_interval: 5m}\nscrape_configs:\n' >"$dir/prometheus.yml"
 job() { printf -- '- {job_name: %s, dns_sd_configs: [{refresh_interval: 1s, %s}]}\n' "$1" "$2" >>"$dir/prometheus.yml"; }
@@ -49,27 +49,13 @@ job sick 'names: [sick.example, sick, gpu], type: A, port: 9400'
 job silent 'names: [silent], type: A, port: 9400'
 job big 'names: [big.example]'
 job odd 'names: ["a..b", "gpu", ""], type: A, port: 99999'
-start_both
+start_both "$cache/prometheus"
 
 about() {
     curl -sS "$1/api/v1/targets" >"$dir/targets"
     jq -cS '.data.activeTargets[] | [.scrapePool, .scrapeUrl, .labels, .discoveredLabels]' "$dir/targets" | sort
     jq -cS '.data.droppedTargets[], .data.droppedTargetCounts' "$dir/targets" | sort
     curl -sS "$1/metrics" | sed -n '/^prometheus_sd_discovered_targets.*scrape/p; /^prometheus_sd_dns_/s/ .*//p; /^prometheus_sd_refresh_.*dns/s/ [^ ]*$//p' | grep -v quantile | sort
-}
-same() {
-    about "$theirs" >"$dir/want"
-    about "$ours" >"$dir/got"
-    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$1" "$dir/got"
-}
-compare() {
-    i=0
-    until same "$2"; do
-        i=$((i + 1))
-        [ "$i" -lt 150 ] || { cut -c1-300 "$dir/diff" | head -40; fail "$1: the targets differ"; }
-        sleep 0.4
-    done
-    echo "ok: $1: $(wc -l <"$dir/got") lines are the same"
 }
 compare 'answers at the start' '10.0.0.7:9400'
 [ "$(grep -c '"job":"big"' "$dir/got")" = 200 ] || fail "an answer over TCP is not whole"
@@ -79,19 +65,8 @@ sed -i '/^gpu.two.example A /d; s/^_metrics._tcp.gpu.example.*/_metrics._tcp.gpu
 echo 'mail.example MX 20 mx2.example' >>"$dir/zone"
 compare 'other answers' 'mx2.example:25'
 compare 'other answers' '"job":"srv"'
-wait_for 60 "lookups that fail are counted" sh -c "curl -sS $ours/metrics | grep -q '^prometheus_sd_dns_lookup_failures_total [1-9]'"
+wait_for "lookups that fail are counted" sh -c "curl -sS $ours/metrics | grep -q '^prometheus_sd_dns_lookup_failures_total [1-9]'"
 
-checked=0
-config() {
-    checked=$((checked + 1))
-    printf '%s\n' "$1" >"$dir/c.yml"
-    "$cache/promtool" check config "$dir/c.yml" >"$dir/want" 2>&1 && want=ok || want=no
-    "$gpuscale" check config --strict "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
-    [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
-    [ "$want" = no ] && ! grep -q 'unmarshal errors' "$dir/want" || return 0
-    sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" >"$dir/text"
-    grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
-}
 for s in 'names: [a]' '' 'names: []' 'names: a' 'names: [a], type: A' 'names: [a], type: A, port: 1' 'names: [a], type: x' 'names: [a], type: ""' 'names: [a], type: srv' \
     'names: [a], type: mx, port: 0' 'names: [a], refresh_interval: x' 'names: [a], refresh_interval: 1m' 'names: [a], more: 1' 'names: [1, true]' 'names: [a], port: x'; do
     config "scrape_configs: [{job_name: a, dns_sd_configs: [{$s}]}]"

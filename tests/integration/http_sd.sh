@@ -38,17 +38,6 @@ about() {
     jq -cS '.data.droppedTargets[], .data.droppedTargetCounts' "$dir/targets" | sort
     curl -sS "$1/metrics" | sed -n '/^prometheus_sd_discovered_targets.*scrape/p; /^prometheus_sd_http_failures_total/s/ .*//p; /^prometheus_sd_refresh_.*http/s/ [^ ]*$//p' | grep -v quantile | sort
 }
-same() {
-    about "$theirs" >"$dir/want"
-    about "$ours" >"$dir/got"
-    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$mark" "$dir/got"
-}
-# compare WHAT MARK: until both show the same, and it has the mark.
-compare() {
-    mark=$2
-    wait_same "$1: the targets differ"
-    echo "ok: $1: $(wc -l <"$dir/got") lines are the same"
-}
 compare 'lists at the start' 'job":"plain"'
 for j in latin text null_group no_list unknown_field number number_target empty_name two_documents; do
     ! grep -q "\"job\":\"$j\"" "$dir/got" || fail "the list of $j is taken"
@@ -77,17 +66,6 @@ kill -HUP $both
 compare 'another list after a reload' '"job":"gaps","ü.x"'
 
 # Configurations: both take them, or refuse them with the same words.
-checked=0
-config() {
-    checked=$((checked + 1))
-    printf '%s\n' "$1" >"$dir/c.yml"
-    "$cache/promtool" check config "$dir/c.yml" >"$dir/want" 2>&1 && want=ok || want=no
-    "$gpuscale" check config --strict "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
-    [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
-    [ "$want" = no ] && ! grep -q 'unmarshal errors\|parse "' "$dir/want" || return 0
-    sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" >"$dir/text"
-    grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
-}
 U='url: "http://h/x"'
 for s in "$U" '' 'url: ""' 'url: /x' 'url: "ftp://h/"' 'url: "HTTPS://h"' 'url: "http:///x"' 'url: "http://h:x/"' 'url: h' 'url: "http:x"' 'url: null' \
     "$U, refresh_interval: 5s" "$U, refresh_interval: 5" "$U, refresh_interval: ''" "$U, port: 1" "$U, basic_auth: {username: a, password: b}" \

@@ -19,13 +19,14 @@ S="client_secret: 's3cret & more'"
 cat >"$dir/rules.yml" <<'Y'
 groups: [{name: g, interval: 1s, rules: [{alert: Always, expr: vector(1)}]}]
 Y
+# Who stands still for longer than a scrape may take asks in other ways, too.
 cat >"$dir/prometheus.yml" <<Y
-global: {scrape_interval: 1s, evaluation_interval: 1s}
+global: {scrape_interval: 5s, evaluation_interval: 1s}
 rule_files: [rules.yml]
 remote_write: [{url: "http://$at/write/remote", $(auth remote "$S")}]
 alerting: {alertmanagers: [{path_prefix: /am, static_configs: [{targets: ["$at"]}], $(auth am "$S")}]}
 scrape_configs:
-- {job_name: list, scrape_interval: 1h, http_sd_configs: [{url: "http://$at/sd/sd", refresh_interval: 1s, $(auth sd "$S")}]}
+- {job_name: list, scrape_interval: 1h, http_sd_configs: [{url: "http://$at/sd/sd", refresh_interval: 5s, $(auth sd "$S")}]}
 Y
 job plain "$S"
 job body "$S"
@@ -45,18 +46,8 @@ start_both "$cache/prometheus"
 
 # What was asked, each once, and how the targets are.
 about() {
-    sort -u "$dir/$1.asked"
-    curl -sS "$2/api/v1/targets" | jq -cS '.data.activeTargets[] | select(.scrapePool != "list") | [.scrapePool, .health, (.lastError | test("oauth2"))]' | sort
-}
-same() {
-    about theirs "$theirs" >"$dir/want"
-    about ours "$ours" >"$dir/got"
-    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q "$mark" "$dir/got"
-}
-compare() {
-    mark=$2
-    wait_same "$1: requests differ"
-    echo "ok: $1: $(wc -l <"$dir/got") facts are the same"
+    [ "$1" = "$ours" ] && sort -u "$dir/ours.asked" || sort -u "$dir/theirs.asked"
+    curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | select(.scrapePool != "list") | [.scrapePool, .health, (.lastError | test("oauth2"))]' | sort
 }
 for path in 'GET /sd/sd Bearer tok-sd' 'POST /write/remote Bearer tok-remote' 'POST /am/api/v2/alerts Bearer tok-am' 'GET /page/mac MAC tok-mac'; do
     compare "$path" "^$path\$"
@@ -77,17 +68,6 @@ grep -q 'client_secret: <secret>' "$dir/shown" || fail "the configuration does n
 ! grep -e s3cret -e tok- "$dir/shown" "$dir/engine.log" || fail "a secret is shown"
 ! curl -sS "$ours/api/v1/targets" | grep -e s3cret -e tok- || fail "the targets show a secret"
 
-checked=0
-config() {
-    checked=$((checked + 1))
-    printf '%s\n' "$1" >"$dir/c.yml"
-    "$cache/promtool" check config "$dir/c.yml" >"$dir/want" 2>&1 && want=ok || want=no
-    "$gpuscale" check config --strict "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
-    [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
-    [ "$want" = no ] && ! grep -q 'unmarshal errors\|parse "' "$dir/want" || return 0
-    sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" >"$dir/text"
-    grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
-}
 O='client_id: a, token_url: "http://t/"'
 for s in "$O" 'client_id: a' 'token_url: b' "$O, client_secret: a, client_secret_file: b" "$O, client_secret: ''" "$O, scopes: x" "$O, scopes: [x]" \
     "$O, endpoint_params: {a: 1}" "$O, endpoint_params: [a]" "$O, tls_config: {insecure_skip_verify: true}" "$O, tls_config: {cert: a}" "$O, tls_config: {ca: a, ca_file: b}" \

@@ -34,3 +34,29 @@ perl "$dir/server.pl" "$dir" >"$dir/port" 2>"$dir/server.log" &
 pids=$!
 wait_for "the pages are served" test -s "$dir/port"
 pages=127.0.0.1:$(cat "$dir/port")
+
+# compare WHAT MARK: until both `about`s are the same, and have the mark. A test says what to look at: about URL.
+same() {
+    about "$theirs" >"$dir/want"
+    about "$ours" >"$dir/got"
+    diff "$dir/want" "$dir/got" >"$dir/diff" && grep -q -- "$mark" "$dir/got"
+}
+compare() {
+    mark=$2
+    wait_same "$1: not the same, or without $2"
+    echo "ok: $1: $(wc -l <"$dir/got") lines are the same"
+}
+
+# config YAML: both take it, or refuse it with the same words. What has no effect here is refused, unless a test says strict=.
+checked=0 strict=--strict
+config() {
+    checked=$((checked + 1))
+    printf '%s\n' "$1" >"$dir/c.yml"
+    "$cache/promtool" check config "$dir/c.yml" >"$dir/want" 2>&1 && want=ok || want=no
+    "$gpuscale" check config $strict "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
+    [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
+    [ "$want" = no ] && ! grep -q 'unmarshal errors\|parse "' "$dir/want" || return 0
+    # promtool tells the validation scheme where the escaping scheme is meant.
+    sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" | sed '/escaping method/s/, got .*//' >"$dir/text"
+    grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
+}

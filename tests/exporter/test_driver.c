@@ -276,6 +276,37 @@ static void driver_that_is_replaced(void **state)
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", info.uuid, "H100") > 1000);
     assert_int_equal(get(f, "/health"), 200);
     assert_non_null(read_log(f, "3 GPUs"));
+    // Events and performance counters are those of the new driver, too.
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", info.uuid, "") == 0);
+    assert_null(sim_report_xid(f->sim, 1, 31));
+    assert_null(sim_report_xid(f->sim, 0, 13));
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", info.uuid, "") == 31);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 13);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", info.uuid, "") == 0);
+}
+
+// The same board has performance counters again, by samples of the new library.
+static void counters_of_a_reloaded_driver(void **state)
+{
+    struct fixture *f = *state;
+    static const char prof[] = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+    struct sim_spec spec;
+    struct sim_gpu_info info;
+    assert_null(sim_unlink(f->sim_name));
+    sim_detach(f->sim);
+    f->sim = NULL;
+    assert_null(sim_spec_parse("1xH100-80GB-HBM3", &spec));
+    assert_null(sim_create(f->sim_name, &spec, &f->sim));
+    sim_gpu_info(f->sim, 0, &info);
+    start_exporter(f);
+    for (int i = 0; i < 3; i++) {
+        WAIT_FOR(f, "/metrics", value_of(f, prof, info.uuid, "") == 0);
+        assert_goes(f, "*", NOT_LOADED, "not_loaded");
+        assert_true(__builtin_isnan(value_of(f, prof, "", "")));
+        gs_buf_clear(&f->log);
+        sim_clear_faults(f->sim);
+    }
+    WAIT_FOR(f, "/metrics", value_of(f, prof, info.uuid, "") == 0);
 }
 
 // The library still counts the GPUs of a driver that has gone, or knows their handles and names.
@@ -348,6 +379,7 @@ int main(void)
         TEST(waiting_has_a_limit),
         TEST(driver_without_gpus),
         TEST(driver_that_is_replaced),
+        TEST(counters_of_a_reloaded_driver),
         TEST(driver_that_goes_step_by_step),
         TEST(initialisation_that_hangs),
     };

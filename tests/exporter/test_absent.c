@@ -150,6 +150,28 @@ static void optional_things(void **state)
     unsetenv("KUBECONFIG");
 }
 
+static void name_of_the_node(void **state)
+{
+    struct fixture *f = *state;
+    const char *args[] = {
+        "--simulate",   "2xTesla-T4",
+        "--address",    "127.0.0.1:0",
+        "--kubernetes", "--pod-resources-kubelet-socket=/nonexistent/kubelet.sock",
+        NULL,           NULL};
+    setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1", 1); // as in a pod
+    unsetenv("NODE_NAME");
+    for (int named = 0; named < 2; named++) {
+        args[6] = named ? "--node-name=node-1" : NULL;
+        spawn(f, args);
+        connect_exporter(f);
+        assert_non_null(read_log(f, "first sample"));
+        assert_true((strstr(f->log.data, "NODE_NAME is not set") == NULL) == named);
+        kill(f->exporter, SIGTERM);
+        assert_int_equal(wait_exporter(f), 0);
+    }
+    unsetenv("KUBERNETES_SERVICE_HOST");
+}
+
 // What comes later is taken without a restart.
 static void folder_that_comes(void **state)
 {
@@ -209,6 +231,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_files)
     const struct CMUnitTest tests[] = {
         TEST(optional_things),
+        TEST(name_of_the_node),
         TEST(folder_that_comes),
         TEST(mistakes_are_refused),
     };

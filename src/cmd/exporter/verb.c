@@ -50,6 +50,15 @@ static struct gs_error *tie_to_parent(const struct exporter_opts *o)
     return NULL;
 }
 
+static void tell_without_node(const struct exporter_opts *o)
+{
+    if (o->kubernetes && getenv("KUBERNETES_SERVICE_HOST") && !(o->node_name && *o->node_name))
+        gs_warn("exporter",
+                "NODE_NAME is not set: the host's labels and NodeName are this host name, "
+                "which is the pod's own unless it uses the host's network, and pods "
+                "of all nodes are asked for; set it from the field spec.nodeName");
+}
+
 static struct gs_error *run_with(const struct exporter_opts *o, const struct simulation *s,
                                  bool *ret_ended)
 {
@@ -125,6 +134,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         return err;
     }
     exporter_tell_without_effect(o);
+    tell_without_node(o);
     if (!err)
         err = run_with(o, &sim, &ended);
     simulation_finish(&sim);

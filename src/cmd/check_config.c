@@ -5,6 +5,7 @@
 #include "cmd/check.h"
 #include "codec/yaml.h"
 #include "engine/config/config.h"
+#include "engine/discovery/discovery.h"
 
 #include <glob.h>
 #include <unistd.h>
@@ -24,15 +25,15 @@ static bool check_http(const struct engine_http *h)
     ok = check_readable(h->auth_credentials.file, "credentials file") && ok;
     ok = check_readable(h->ca_file, "ca_file") && ok;
     ok = check_readable(h->cert_file, "cert_file") && ok;
+    if (h->oauth2)
+        ok = check_readable(h->oauth2->client_secret.file, "client_secret_file") && ok;
     return check_readable(h->key_file, "key_file") && ok;
 }
 
 static bool check_target_file(const char *path)
 {
     struct gs_yaml_docs docs = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_yaml_load_file(path, &docs);
-    if (!err && docs.len && !json_is_array(docs.items[0].value))
-        err = gs_error_new(GS_EINVAL, "%s: expected a list of {targets, labels}", path);
+    GS_AUTO_ERROR struct gs_error *err = sd_files_load(path, &docs);
     if (err)
         fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
     gs_yaml_docs_finish(&docs);
@@ -70,16 +71,27 @@ static bool check_rule_glob(const struct check_opts *o, const char *pattern, siz
     return ok;
 }
 
+static bool check_discovery(const struct engine_sd_configs *sd)
+{
+    bool ok = true;
+    for (size_t i = 0; i < sd->n_files; i++)
+        ok = check_file_sd(&sd->files[i]) && ok;
+    for (size_t i = 0; i < sd->n_http; i++)
+        ok = check_http(&sd->http[i].http) && ok;
+    return ok;
+}
+
 static bool check_parts(const struct engine_config *c)
 {
     bool ok = true;
     for (size_t i = 0; i < c->n_scrapes; i++) {
         ok = check_http(&c->scrapes[i].http) && ok;
-        for (size_t k = 0; k < c->scrapes[i].sd.n_files; k++)
-            ok = check_file_sd(&c->scrapes[i].sd.files[k]) && ok;
+        ok = check_discovery(&c->scrapes[i].sd) && ok;
     }
-    for (size_t i = 0; i < c->n_alertmanagers; i++)
+    for (size_t i = 0; i < c->n_alertmanagers; i++) {
         ok = check_http(&c->alertmanagers[i].http) && ok;
+        ok = check_discovery(&c->alertmanagers[i].sd) && ok;
+    }
     for (size_t i = 0; i < c->n_remote_writes; i++)
         ok = check_http(&c->remote_writes[i].http) && ok;
     return ok;

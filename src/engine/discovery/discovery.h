@@ -26,6 +26,9 @@ struct sd_files;
 struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
                               void *arg);
 void sd_files_free(struct sd_files *s);
+// A file of target groups, refused as a whole when something is wrong with it.
+struct gs_yaml_docs;
+struct gs_error *sd_files_load(const char *path, struct gs_yaml_docs *ret);
 
 // Asks at each refresh interval. cfg is borrowed until the next reconfigure or free.
 struct sd_stats;

@@ -49,16 +49,26 @@ static struct gs_error *load(const char *path, struct gs_yaml_docs *ret)
     return err;
 }
 
-static void read_file(struct sd_group_list *l, const char *path, struct sd_file *f)
+struct gs_error *sd_files_load(const char *path, struct gs_yaml_docs *ret)
 {
     struct gs_yaml_docs docs = {0};
     struct gs_error *err = load(path, &docs);
     if (!err && docs.len && (err = sd_groups_check(docs.items[0].value)))
         err = gs_error_wrap(err, "%s", path);
+    if (err)
+        gs_yaml_docs_finish(&docs);
+    else
+        *ret = docs;
+    return err;
+}
+
+static void read_file(struct sd_group_list *l, const char *path, struct sd_file *f)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_error *err = sd_files_load(path, &docs);
     if (err) {
         gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
         gs_error_free(err);
-        gs_yaml_docs_finish(&docs);
         return;
     }
     const json_t *list = docs.len ? docs.items[0].value : NULL;

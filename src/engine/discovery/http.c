@@ -4,6 +4,7 @@
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -27,7 +28,8 @@ struct sd_http {
     struct http_op *op;         // NULL: nothing under way
     struct gs_arena request;    // of headers
     int64_t begun_ns;
-    size_t n_groups; // of the last list
+    size_t n_groups;    // of the last list that was right
+    uint64_t list_hash; // of its text; with n_groups 0: of none
     bool spoke;
     char *problem; // what the log has of it; NULL: none
     uv_timer_t timer;
@@ -101,14 +103,24 @@ static void finish_refresh(struct sd_http *s, struct sd_group_list *l, struct gs
     sd_group_list_finish(l);
 }
 
+// Most lists are those of a minute ago: their targets need no new look at labels and rules.
+static bool is_known_list(const struct sd_http *s, const struct http_answer *answer)
+{
+    return s->n_groups && answer->status == 200 && is_json(answer->content_type) &&
+           gs_hash(answer->body.data, answer->body.len) == s->list_hash;
+}
+
 static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct sd_http *s = arg;
     struct sd_group_list l = {0};
     s->op = NULL;
     gs_arena_clear(&s->request);
-    if (!err)
+    if (!err && !is_known_list(s, answer)) {
         err = sd_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
+        if (!err)
+            s->list_hash = gs_hash(answer->body.data, answer->body.len);
+    }
     finish_refresh(s, &l, err);
 }
 

@@ -44,6 +44,11 @@ static void test_secrets(void **state)
         "{\"scrape_configs\":[{\"job_name\":\"a\",\"bearer_token\":\"s3cr3t\"}]}",
         "remote_write: [{url: 'http://u:s3cr3t@host/x?y=1'}]\n",
         "remote_write: [{url: 'http://host/', headers: {X-Api-Key: s3cr3t}}]\n",
+        "scrape_configs: [{job_name: a, http_headers: {X-A: {secrets: [s3cr3t, 's3cr3t 2']}}}]\n",
+        "scrape_configs: [{job_name: a, proxy_url: 'http://p', proxy_connect_header: {X-A: "
+        "[s3cr3t]}}]\n",
+        "scrape_configs: [{job_name: a, oauth2: {client_id: c, client_secret: s3cr3t, token_url: "
+        "'http://u:s3cr3t@t/', proxy_url: 'http://p', proxy_connect_header: {X-A: [s3cr3t]}}}]\n",
         "# s3cr3t in a comment\nglobal: {scrape_interval: 5s}\n",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -53,6 +58,17 @@ static void test_secrets(void **state)
             fail_msg("%s is shown as\n%s", texts[i], c->shown);
         engine_config_free(c);
     }
+    assert_shown("scrape_configs: [{job_name: a, http_headers: {X-A: {values: [b], secrets: [c, "
+                 "d]}}}]\n",
+                 "scrape_configs:\n"
+                 "- job_name: a\n"
+                 "  http_headers:\n"
+                 "    X-A:\n"
+                 "      values:\n"
+                 "      - b\n"
+                 "      secrets:\n"
+                 "      - <secret>\n"
+                 "      - <secret>\n");
     assert_shown("remote_write: [{url: 'http://u:s3cr3t@host/x?y=1'}]\n",
                  "remote_write:\n- url: \"http://u:xxxxx@host/x?y=1\"\n");
 }

@@ -19,6 +19,12 @@ static bool is_secret(const char *key)
     return false;
 }
 
+// Lists and mappings of nothing but secrets: of http_headers, and headers for proxies.
+static bool holds_secrets(const char *key)
+{
+    return gs_streq(key, "secrets") || gs_streq(key, "proxy_connect_header");
+}
+
 // The password of http://user:password@host, as Go covers it.
 static char *cover_url(const char *text)
 {
@@ -50,12 +56,21 @@ static void add_text(struct gs_buf *out, const char *s)
     json_decref(j);
 }
 
-static void add_node(struct gs_buf *out, const json_t *j, int indent, bool in_list);
+// Where and how a part of the document is written.
+struct place {
+    int indent;
+    bool in_list; // the cursor stands behind "- "
+    bool cover;   // all scalars are secrets
+};
 
-static void add_scalar(struct gs_buf *out, const json_t *j)
+static void add_node(struct gs_buf *out, const json_t *j, struct place at);
+
+static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
 {
     gs_buf_add_char(out, ' ');
-    if (json_is_string(j)) {
+    if (cover && !json_is_null(j)) {
+        gs_buf_add_str(out, covered);
+    } else if (json_is_string(j)) {
         GS_AUTO_FREE char *url = cover_url(json_string_value(j));
         add_text(out, url ? url : json_string_value(j));
     } else {
@@ -69,48 +84,56 @@ static bool is_block(const json_t *j)
     return (json_is_object(j) && json_object_size(j)) || (json_is_array(j) && json_array_size(j));
 }
 
-static void add_value(struct gs_buf *out, const char *key, const json_t *j, int indent)
+static void add_value(struct gs_buf *out, const char *key, const json_t *j, struct place at)
 {
-    if (is_secret(key) && !json_is_null(j)) {
+    struct place below = {.indent = json_is_array(j) ? at.indent : at.indent + 2,
+                          .cover = at.cover || holds_secrets(key)};
+    if (is_secret(key) && !json_is_null(j) && !(below.cover && is_block(j))) {
         gs_buf_addf(out, " %s\n", covered);
     } else if (is_block(j)) {
         gs_buf_add_char(out, '\n');
-        add_node(out, j, json_is_array(j) ? indent : indent + 2, false);
+        add_node(out, j, below);
     } else {
-        add_scalar(out, j);
+        add_scalar(out, j, at.cover);
     }
 }
 
-// in_list: the cursor stands behind "- ".
-static void add_node(struct gs_buf *out, const json_t *j, int indent, bool in_list)
+static void add_mapping(struct gs_buf *out, const json_t *j, struct place at)
 {
     const char *key;
     json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)j, key, value) {
+        gs_buf_addf(out, "%*s", at.in_list ? 0 : at.indent, "");
+        at.in_list = false;
+        add_text(out, key);
+        gs_buf_add_char(out, ':');
+        add_value(out, key, value, at);
+    }
+}
+
+static void add_node(struct gs_buf *out, const json_t *j, struct place at)
+{
+    json_t *value;
     size_t i;
     if (json_is_object(j)) {
-        json_object_foreach ((json_t *)(uintptr_t)j, key, value) {
-            gs_buf_addf(out, "%*s", in_list ? 0 : indent, "");
-            in_list = false;
-            add_text(out, key);
-            gs_buf_add_char(out, ':');
-            add_value(out, key, value, indent);
-        }
+        add_mapping(out, j, at);
         return;
     }
     json_array_foreach (j, i, value) {
-        gs_buf_addf(out, "%*s-", in_list ? 0 : indent, "");
-        in_list = false;
+        gs_buf_addf(out, "%*s-", at.in_list ? 0 : at.indent, "");
+        at.in_list = false;
         if (!is_block(value)) {
-            add_scalar(out, value);
+            add_scalar(out, value, at.cover);
             continue;
         }
         gs_buf_add_char(out, ' ');
-        add_node(out, value, indent + 2, true);
+        add_node(out, value,
+                 (struct place){.indent = at.indent + 2, .in_list = true, .cover = at.cover});
     }
 }
 
 void config_show(const json_t *document, struct gs_buf *out)
 {
     if (is_block(document))
-        add_node(out, document, 0, false);
+        add_node(out, document, (struct place){0});
 }

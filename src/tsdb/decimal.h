@@ -13,7 +13,13 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { DECIMAL_MAX_PLACES = 6, DECIMAL_OTHER = 7, DECIMAL_RAW = 0xff, DECIMAL_MAX_BYTES = 11 };
+enum {
+    DECIMAL_MAX_PLACES = 6,
+    DECIMAL_OTHER = 7,
+    DECIMAL_RAW = 0xff,
+    DECIMAL_MAX_BYTES = 11,
+    DECIMAL_RUN = 8,
+};
 
 static const double decimal_powers[DECIMAL_MAX_PLACES + 1] = {1,     10,     100,    1000,
                                                               10000, 100000, 1000000};
@@ -42,6 +48,8 @@ static inline int64_t decimal_unzigzag(uint64_t z)
     return (int64_t)(z >> 1) ^ -(int64_t)(z & 1);
 }
 
+// The numbers of all values with these places. False: not all have one, or one is too large here.
+bool decimal_run(const double v[DECIMAL_RUN], unsigned places, int64_t ret[DECIMAL_RUN]);
 // -1: no decimal number. hint: places that are tried first, of a value like this one.
 int decimal_places(double v, unsigned hint, int64_t *ret_n);
 int decimal_fewest_places(double v, unsigned hint, int64_t *ret_n); // whole numbers before the hint

@@ -39,7 +39,9 @@ struct tsdb_group {
     uint32_t *free_slots;
     size_t n_free, free_cap, n_loose;
     struct times *times;   // NULL: no pass yet
+    double *row;           // of the pass under way
     size_t held;           // the last passes, not in blocks yet
+    bool whole;            // the last pass has a value of each slot, and none is loose
     int64_t t_ms, last_ms; // of the pass under way, of the last one
     int64_t floor_ms;      // the newest sample that series brought with them
     uint64_t map_version, epoch;

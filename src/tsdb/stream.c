@@ -3,93 +3,11 @@
 
 #include "base/mem.h"
 #include "tsdb/block_read.h"
+#include "tsdb/block_write.h"
 
-#define MAX_REPEATS 15u
+#define MAX_STEP 255u
 
 // --- writing ---
-
-// Bytes of a run under way.
-struct run {
-    struct block *b;
-    unsigned repeats, absents; // not written yet; one of them is zero
-    size_t len;
-    uint8_t data[STREAM_RUN * (DECIMAL_MAX_BYTES + 2) + 2];
-};
-
-static void put_bytes(struct run *r, uint64_t v, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        r->data[r->len++] = (uint8_t)(v >> (8 * i));
-}
-
-static void end_repeats(struct run *r)
-{
-    if (r->repeats)
-        r->data[r->len++] = (uint8_t)(BLOCK_REPEATS + r->repeats - 1);
-    r->b->last_repeats = r->repeats & 0xf;
-    r->repeats = 0;
-}
-
-static void end_absents(struct run *r)
-{
-    if (r->absents)
-        put_bytes(r, BLOCK_ABSENT | r->absents << 8, 2); // at most TIMES_MAX
-    r->absents = 0;
-}
-
-static void put_change(struct run *r, int64_t change)
-{
-    uint64_t z = decimal_zigzag(change);
-    if (z < BLOCK_REPEATS)
-        r->data[r->len++] = (uint8_t)z;
-    else if (z < 1u << 14)
-        put_bytes(r, 0x80 | (z & 0x3f) | (z >> 6) << 8, 2);
-    else if (z < 1u << 21)
-        put_bytes(r, 0xc0 | (z & 0x1f) | (z >> 5) << 8, 3);
-    else if (z < 1u << 28)
-        put_bytes(r, 0xe0 | (z & 0xf) | (z >> 4) << 8, 4);
-    else if (z < UINT64_C(1) << 35)
-        put_bytes(r, 0xf0 | (z & 7) | (z >> 3) << 8, 5);
-    else {
-        r->data[r->len++] = BLOCK_WIDE;
-        put_bytes(r, z, 8);
-    }
-}
-
-static void put_value(struct run *r, double v)
-{
-    struct block *b = r->b;
-    int64_t number;
-    int places = decimal_places(v, b->last_places, &number);
-    b->last_value = v;
-    if (places < 0) {
-        bool stale = stream_is_stale(v);
-        r->data[r->len++] = stale ? BLOCK_STALE : BLOCK_RAW;
-        put_bytes(r, decimal_bits(v), stale ? 0 : 8);
-        return;
-    }
-    if (places != b->last_places) {
-        put_bytes(r, BLOCK_PLACES | (unsigned)places << 8, 2);
-        b->last_places = (uint8_t)(places & 0xf);
-        b->last_number = 0;
-    }
-    put_change(r, number - b->last_number);
-    b->last_number = number;
-}
-
-static void put_sample(struct run *r, double v)
-{
-    end_absents(r);
-    if (r->b->samples && decimal_bits(v) == decimal_bits(r->b->last_value)) {
-        if (r->repeats == MAX_REPEATS)
-            end_repeats(r);
-        r->repeats++;
-    } else {
-        end_repeats(r);
-        put_value(r, v);
-    }
-    r->b->samples++;
-}
 
 // A few places at a time: a block comes each two minutes or less often, and there are many streams.
 void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *heap)
@@ -106,9 +24,9 @@ static struct sealed view(const struct block *b)
 {
     return (struct sealed){.times = b->times,
                            .data = b->data,
-                           .len = b->len & 0x7ff,
-                           .first = b->first & 0x7f,
-                           .n = b->n & 0x7f,
+                           .len = b->len,
+                           .first = b->first,
+                           .n = b->n,
                            .samples = b->samples};
 }
 
@@ -122,40 +40,45 @@ static void seal_open(struct stream *s, struct stream_heap *heap)
     free(b);
 }
 
-static void open_block(struct stream *s, struct times *times, size_t at, struct stream_heap *heap)
+// In whole steps, and all that malloc gives.
+static size_t capacity_for(size_t step, size_t len)
 {
-    if (s->open)
-        seal_open(s, heap);
-    struct block *b = gs_alloc(sizeof(*b));
-    b->times = times_ref(times);
-    b->first = (uint8_t)at;
-    s->open = b;
-    heap->bytes += (ptrdiff_t)sizeof(*b);
+    size_t bytes = sizeof(struct block) + (len / step + 1) * step;
+    return (bytes + 7) / 16 * 16 + 8 - sizeof(struct block);
 }
 
-// By a few runs at a time.
+// It grows by half of what the one before it took, so that it is moved once or twice and not much
+// of the heap is not used.
+static void open_block(struct stream *s, struct times *times, size_t at, struct stream_heap *heap)
+{
+    size_t step = STREAM_MIN_STEP;
+    if (s->open) {
+        step = STREAM_MIN_STEP + s->open->len / 2u;
+        seal_open(s, heap);
+    }
+    step = step < MAX_STEP ? step : MAX_STEP;
+    size_t cap = capacity_for(step, 0);
+    struct block *b = gs_alloc(sizeof(*b) + cap);
+    b->times = times_ref(times);
+    b->first = at & 0x7f;
+    b->step = step & 0xff;
+    b->cap = cap & 0x7ff;
+    s->open = b;
+    heap->bytes += (ptrdiff_t)(sizeof(*b) + cap);
+}
+
 static struct block *resize(struct block *b, size_t cap, struct stream_heap *heap)
 {
     heap->bytes += (ptrdiff_t)cap - b->cap;
     b = gs_realloc_array(b, 1, sizeof(*b) + cap);
-    b->cap = (uint16_t)cap;
+    b->cap = cap & 0x7ff;
     return b;
-}
-
-static void add_bytes(struct stream *s, const struct run *r, struct stream_heap *heap)
-{
-    struct block *b = s->open;
-    size_t len = b->len + r->len;
-    if (len > b->cap)
-        s->open = b = resize(b, len + len / 4 + 16, heap);
-    memcpy(b->data + b->len, r->data, r->len);
-    b->len = (uint16_t)len;
-    b->dirty = true;
 }
 
 void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
                 struct stream_heap *heap)
 {
+    uint8_t bytes[BLOCK_RUN_BYTES];
     while (n && stream_is_absent(values[n - 1]))
         n--;
     for (; n && stream_is_absent(*values); values++, n--)
@@ -165,25 +88,14 @@ void stream_put(struct stream *s, struct times *times, size_t at, const double *
     if (!s->open || s->open->times != times)
         open_block(s, times, at, heap);
     struct block *b = s->open;
-    struct run r;
-    r.b = b;
-    r.len = 0;
-    r.repeats = b->last_repeats; // taken back, as there may be more
-    b->len = (uint16_t)(b->len - (r.repeats > 0));
-    r.absents = (unsigned)(at - b->first - b->n);
-    if (r.absents)
-        end_repeats(&r);
-    for (size_t i = 0; i < n; i++) {
-        if (stream_is_absent(values[i])) {
-            end_repeats(&r);
-            r.absents++;
-        } else {
-            put_sample(&r, values[i]);
-        }
-    }
-    end_repeats(&r);
-    b->n = (uint8_t)(at + n - b->first);
-    add_bytes(s, &r, heap);
+    size_t kept = b->len - (b->last_repeats > 0);
+    size_t more = block_write(b, at - b->first - b->n, values, n, bytes);
+    if (kept + more > b->cap)
+        s->open = b = resize(b, capacity_for(b->step, kept + more), heap);
+    memcpy(b->data + kept, bytes, more);
+    b->len = (kept + more) & 0x7ff;
+    b->n = (at + n - b->first) & 0x7f;
+    b->dirty = true;
 }
 
 // The column of the open block when this stream alone has it and it takes one more time.

@@ -27,17 +27,20 @@
 #include "tsdb/times.h"
 #include "tsdb/tsdb.h"
 
-#define STREAM_RUN 8 // passes that are appended at once, at most
+#define STREAM_RUN DECIMAL_RUN // passes that are appended at once, at most
+
+#define STREAM_MIN_STEP 12u // bytes
 
 struct block { // that takes more values
     struct times *times;
     double last_value;
     int64_t last_number;
-    uint16_t len, cap;                         // bytes
-    uint8_t first, n;                          // passes of the column
-    uint8_t samples : 7;                       // how many of them have one
-    uint8_t dirty : 1;                         // longer than what a snapshot has of it
-    uint8_t last_places : 4, last_repeats : 4; // the last byte says so many repeats; 0: another
+    uint32_t len : 11, cap : 11;                // bytes
+    uint32_t step : 8;                          // bytes that it grows by
+    uint32_t first : 7, n : 7;                  // passes of the column
+    uint32_t samples : 7;                       // how many of them have one
+    uint32_t dirty : 1;                         // longer than what a snapshot has of it
+    uint32_t last_places : 4, last_repeats : 4; // the last byte says so many repeats; 0: another
     uint8_t data[];
 };
 

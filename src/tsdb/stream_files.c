@@ -68,6 +68,7 @@ void stream_resume(struct stream *s, struct stream_heap *heap)
     b->n = last.n;
     b->samples = last.samples;
     b->len = b->cap = last.len;
+    b->step = STREAM_MIN_STEP;
     b->last_value = values[b->n - 1];
     b->last_number = end.number;
     b->last_places = end.places & 0xf;

@@ -117,7 +117,8 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
 // Runs of rows with gaps, several streams on one column of times.
 static void runs_with_gaps_are_read_bit_for_bit(void **state)
 {
-    enum { STREAMS = 5 };
+    static const int kinds[] = {0, 6, 2, 6, 4, 1, 3, 5, 7};
+    enum { STREAMS = GS_ARRAY_LEN(kinds) };
     struct stream s[STREAMS] = {0};
     struct tsdb_samples out = {0};
     struct stream_heap heap = {0};
@@ -135,8 +136,8 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
                 times = times_push(times, t);
                 for (size_t k = 0; k < STREAMS; k++) {
                     // The first is steady, the others have holes of one pass to whole columns.
-                    bool hole = k && next_random(&r) % 10 < k * (column % 3);
-                    double v = make_value(k % 2 ? 6 : (int)k, at, &r);
+                    bool hole = next_random(&r) % 10 < k % 5 * (column % 3);
+                    double v = make_value(kinds[k], column * TIMES_MAX + at + i, &r);
                     values[k][i] = hole ? stream_absent() : v;
                     if (!hole)
                         p[k * N + n[k]++] = (struct tsdb_point){t, v};
@@ -160,6 +161,33 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
     assert_int_equal(heap.bytes, 0);
     slabs_finish(&heap.slabs);
     tsdb_samples_finish(&out);
+    (void)state;
+}
+
+static void numbers_of_a_run_are_those_of_its_values(void **state)
+{
+    uint64_t r = 3;
+    size_t fit = 0;
+    for (int round = 0; round < 20000; round++) {
+        unsigned places = (unsigned)(next_random(&r) % (DECIMAL_MAX_PLACES + 1));
+        int kind = (int)(next_random(&r) % 9);
+        double v[DECIMAL_RUN];
+        int64_t numbers[DECIMAL_RUN], n;
+        for (size_t i = 0; i < DECIMAL_RUN; i++)
+            v[i] = kind == 8 ? ldexp(1, 48 + (int)i) / decimal_powers[places]
+                             : make_value(kind, i, &r);
+        bool all = decimal_run(v, places, numbers);
+        fit += all;
+        for (size_t i = 0; i < DECIMAL_RUN && all; i++) {
+            assert_true(same_bits((double)numbers[i] / decimal_powers[places], v[i]));
+            if (decimal_places(v[i], places, &n) == (int)places) // it takes none of 1e12 and more
+                assert_int_equal(numbers[i], n);
+        }
+        for (size_t i = 0; i < DECIMAL_RUN && !all; i++)
+            all = decimal_places(v[i], places, &n) != (int)places || llabs(n) >= INT64_C(1) << 51;
+        assert_true(all);
+    }
+    assert_in_range(fit, 2000, 18000);
     (void)state;
 }
 
@@ -234,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_appended_is_read_bit_for_bit),
         cmocka_unit_test(runs_with_gaps_are_read_bit_for_bit),
+        cmocka_unit_test(numbers_of_a_run_are_those_of_its_values),
         cmocka_unit_test(old_blocks_are_dropped),
         cmocka_unit_test(typical_series_are_small),
     };

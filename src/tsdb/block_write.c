@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/block_write.h"
+
+#include "tsdb/block_read.h"
+
+#include <endian.h>
+
+#define MAX_REPEATS 15u
+
+// In registers while a run is written.
+struct writer {
+    uint8_t *at;
+    uint64_t last_bits; // of the value before
+    int64_t last_number;
+    unsigned places, samples;
+    unsigned repeats, absents; // not written yet; one of them is zero
+};
+
+// One store, of which the first n bytes count.
+static inline void put_bytes(struct writer *w, uint64_t v, size_t n)
+{
+    uint64_t bytes = htole64(v);
+    memcpy(w->at, &bytes, sizeof(bytes));
+    w->at += n;
+}
+
+static inline void end_repeats(struct writer *w)
+{
+    if (w->repeats)
+        put_bytes(w, BLOCK_REPEATS + w->repeats - 1, 1);
+    w->repeats = 0;
+}
+
+static inline void end_absents(struct writer *w)
+{
+    if (w->absents)
+        put_bytes(w, BLOCK_ABSENT | w->absents << 8, 2); // at most TIMES_MAX
+    w->absents = 0;
+}
+
+// Sizes of changes come in no order that a processor could guess: without branches.
+static inline void put_change(struct writer *w, int64_t number)
+{
+    static const struct {
+        uint8_t head, low_bits;
+    } forms[] = {{0, 7}, {0x80, 6}, {0xc0, 5}, {0xe0, 4}, {0xf0, 3}};
+    uint64_t z = decimal_zigzag(number - w->last_number);
+    w->last_number = number;
+    if (z >> 35) {
+        put_bytes(w, BLOCK_WIDE, 1);
+        put_bytes(w, z, 8);
+        return;
+    }
+    size_t more = (size_t)(z >= BLOCK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
+    unsigned bits = forms[more].low_bits;
+    put_bytes(w, forms[more].head | (z & ((1u << bits) - 1)) | z >> bits << 8, 1 + more);
+}
+
+static inline void put_number(struct writer *w, unsigned places, int64_t number)
+{
+    if (places != w->places) {
+        put_bytes(w, BLOCK_PLACES | places << 8, 2);
+        w->places = places;
+        w->last_number = 0;
+    }
+    put_change(w, number);
+}
+
+static inline bool is_repeat(struct writer *w, uint64_t bits)
+{
+    if (!w->samples++ || bits != w->last_bits)
+        return false;
+    end_absents(w);
+    if (w->repeats == MAX_REPEATS)
+        end_repeats(w);
+    w->repeats++;
+    return true;
+}
+
+static inline void begin_value(struct writer *w, uint64_t bits)
+{
+    end_absents(w);
+    end_repeats(w);
+    w->last_bits = bits;
+}
+
+static void put_any(struct writer *w, double v)
+{
+    int64_t number;
+    if (stream_is_absent(v)) {
+        end_repeats(w);
+        w->absents++;
+        return;
+    }
+    if (is_repeat(w, decimal_bits(v)))
+        return;
+    begin_value(w, decimal_bits(v));
+    int places = decimal_places(v, w->places, &number);
+    if (places >= 0) {
+        put_number(w, (unsigned)places, number);
+    } else if (stream_is_stale(v)) {
+        put_bytes(w, BLOCK_STALE, 1);
+    } else {
+        put_bytes(w, BLOCK_RAW, 1);
+        put_bytes(w, decimal_bits(v), 8);
+    }
+}
+
+size_t block_write(struct block *b, size_t gap, const double *values, size_t n,
+                   uint8_t out[BLOCK_RUN_BYTES])
+{
+    int64_t numbers[STREAM_RUN];
+    struct writer w = {.at = out,
+                       .last_bits = decimal_bits(b->last_value),
+                       .last_number = b->last_number,
+                       .places = b->last_places,
+                       .samples = b->samples,
+                       .repeats = b->last_repeats};
+    if (gap) {
+        end_repeats(&w);
+        w.absents = (unsigned)gap;
+    }
+    if (n == STREAM_RUN && decimal_run(values, w.places, numbers)) {
+        for (size_t i = 0; i < STREAM_RUN; i++) {
+            uint64_t bits = decimal_bits(values[i]);
+            if (is_repeat(&w, bits))
+                continue;
+            begin_value(&w, bits);
+            put_change(&w, numbers[i]);
+        }
+    } else {
+        for (size_t i = 0; i < n; i++)
+            put_any(&w, values[i]);
+    }
+    b->last_repeats = w.repeats & 0xf;
+    end_repeats(&w);
+    b->last_value = decimal_of_bits(w.last_bits);
+    b->last_number = w.last_number;
+    b->last_places = w.places & 0xf;
+    b->samples = w.samples & 0x7f;
+    return (size_t)(w.at - out);
+}

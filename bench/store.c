@@ -116,7 +116,7 @@ static void all_targets(struct world *w, size_t round)
 
 static double rss_mb(pid_t pid)
 {
-    return (double)bench_memory(pid).rss_kib * 1024 / 1e6;
+    return (double)bench_status_kib(pid, "VmRSS") * 1024 / 1e6;
 }
 
 static void print_row(const char *what, const char *figure, const char *bar, bool met)
@@ -147,10 +147,11 @@ static void print_store(const struct world *w, double full_mb, double peak_mb, d
         snprintf(figure, sizeof(figure), "%.2f, of %.0f M samples held", bytes, held / 1e6);
     print_row("bytes a sample", figure, w->o->log ? NULL : "2", bytes <= SAMPLE_BYTES);
     snprintf(figure, sizeof(figure),
-             "%.0f MB with the first samples, %.0f MB with the retention full", start_mb, full_mb);
+             "%.0f MB with the first samples, %.0f MB (mean) with the retention full", start_mb,
+             full_mb);
     print_row("resident memory", figure, NULL, true);
     snprintf(figure, sizeof(figure), "%.2f x", peak_mb / full_mb);
-    print_row("peak of it behind that", figure, "1.2", peak_mb <= PEAK * full_mb);
+    print_row("its peak, of that mean", figure, "1.2", peak_mb <= PEAK * full_mb);
 }
 
 struct plan {
@@ -165,17 +166,21 @@ static void fill(void *plan, const struct side *self)
     const struct plan *p = plan;
     struct world w = {.o = p->o};
     make_world(&w, p->path, p->begin_ms);
-    double start_mb = 0, full_mb = 0, peak_mb = 0;
+    double start_mb = 0, sum_mb = 0, peak_mb = 0;
+    int readings = 0; // with the retention full
     for (size_t i = 0; i < p->rounds; i++) {
         all_targets(&w, i);
-        if (i == 60 || i + 1 == p->rounds || (i > 60 && i % 60 == 0)) {
+        if (i == 60 || i + 1 == p->rounds || (i > 60 && i % 10 == 0)) {
             double mb = rss_mb(getpid());
             start_mb = i == 60 ? mb : start_mb;
-            full_mb = i <= p->full ? mb : full_mb;
+            if (i < p->full && i + 1 < p->rounds)
+                continue;
+            sum_mb += mb;
+            readings++;
             peak_mb = mb > peak_mb ? mb : peak_mb;
         }
     }
-    print_store(&w, full_mb, peak_mb, start_mb);
+    print_store(&w, sum_mb / readings, peak_mb, start_mb);
     side_done(self);
     for (size_t i = 0; i < p->tail; i++) {
         int64_t next = gs_mono_ns() + p->o->step_ms * GS_NS_PER_MS;

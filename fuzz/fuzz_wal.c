@@ -3,7 +3,8 @@
 // after another start.
 //
 // The input is files one after the other, each with a byte of what it is (bit 0: blocks, else log;
-// bit 1: bytes as they are, else records whose checksums are made right here) and a length.
+// bit 1: bytes as they are, else records whose checksums are made right here; bit 2: zeros behind
+// them, so that blocks are not near the end of their file) and a length.
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -68,6 +69,9 @@ static void write_file(const char *dir, struct input *in, int i)
             gs_buf_add(&content, "\1\0\0\0\0\0\0\0", 8); // one run
         add_records(&body, &content);
     }
+    static const char zeros[2000];
+    if (kind & 4)
+        gs_buf_add(&content, zeros, sizeof(zeros));
     FILE *f = fopen(path, "w");
     if (!f || fwrite(content.data ? content.data : "", 1, content.len, f) != content.len)
         abort();

@@ -9,6 +9,10 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     struct tsdb_group *g = gs_alloc(sizeof(*g));
     g->db = db;
     g->last_ms = g->floor_ms = INT64_MIN;
+    // The first column of each group has another length: were all blocks of a store complete at the
+    // same time, its memory would swing by a whole block of each series.
+    enum { LENGTHS = TIMES_MAX / GROUP_ROWS };
+    g->column = GROUP_ROWS * (LENGTHS - db->groups_made++ * 7 % LENGTHS);
     if (db->wal)
         g->wal_number = wal_group_new(db->wal);
     TAILQ_INSERT_TAIL(&db->groups, g, all);
@@ -108,7 +112,7 @@ FETCH fetch_next(const struct tsdb_group *g, size_t i)
 void group_settle(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
-    bool full = g->times && g->times->n == TIMES_MAX; // once in the time of a block is enough
+    bool full = g->times && g->times->n == g->column; // once in the time of a block is enough
     fetch_first(g);
     for (size_t i = 0; i < g->n; i++) {
         fetch_next(g, i);
@@ -291,9 +295,11 @@ void tsdb_group_rollback(struct tsdb_group *g)
 static void push_time(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
-    if (!g->times || g->times->n == TIMES_MAX) {
+    if (!g->times || g->times->n == g->column) {
+        if (g->times)
+            g->column = TIMES_MAX;
         db->heap.bytes -= (ptrdiff_t)times_unref(g->times);
-        g->times = times_new(TIMES_MAX);
+        g->times = times_new(g->column);
         db->heap.bytes += (ptrdiff_t)times_bytes(g->times);
     }
     g->times = times_push(g->times, g->t_ms);
@@ -390,7 +396,7 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
     if (g->n_loose)
         put_loose(g, row, &added, &fresh);
     push_time(g);
-    if (g->held == GROUP_ROWS || g->times->n == TIMES_MAX)
+    if (g->held == GROUP_ROWS || g->times->n == g->column)
         group_settle(g);
     *ret_added = added;
     *ret_new = fresh;

@@ -132,6 +132,15 @@ struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels,
     return NULL;
 }
 
+bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret)
+{
+    size_t at = db->by_hash_cap ? find_place(db, pairs, n, hash_pairs(pairs, n)) : 0;
+    if (!db->by_hash_cap || !db->by_hash[at])
+        return false;
+    *ret = db->by_hash[at] - 1;
+    return true;
+}
+
 struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                  tsdb_ref *ret)
 {

@@ -18,6 +18,10 @@
 #define SERIES_A_STEP     ((size_t)30000) // some 20 ms
 #define BUFFER_BYTES      ((size_t)1 << 20)
 #define REST_EVERY_MS     INT64_C(10000)
+// Blocks are saved when they take a megabyte and an eighth of what all samples take.
+#define SAVE_BYTES ((ptrdiff_t)1 << 20)
+#define SAVE_PART  8
+#define RETRY_MS   INT64_C(10000) // after a save that failed
 
 struct snapshots {
     char *dir;
@@ -26,20 +30,22 @@ struct snapshots {
     struct wal_files files;
     // of the one under way
     enum { RESTING, WRITING, MAPPING } state;
+    bool whole; // a snapshot: it takes open blocks too, and the log before it goes
     bool failed;
-    bool all;          // the last one failed: open blocks that it took as written are not
+    bool all;          // the last snapshot failed: open blocks that it took as written are not
     int64_t oldest_ms; // what is older is dropped on the way
     int fd;
     struct gs_buf buffer;
     uint64_t round;    // groups that were settled in it have this number
     tsdb_ref at;       // next series
-    uint64_t next_id;  // of a text or a column of times
+    uint64_t next_id;  // of a label or a column of times
     unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
     struct file_sync *sync; // it is on its way there
-    int64_t began_ms, rested_ms;
-    uint64_t began_bytes; // of the log
-    // Numbers of texts and columns given in this step; both may be others' at the next one.
-    struct gs_hmap *texts, *times;
+    int64_t began_ms, whole_ms,
+        rested_ms;        // when the last one, the last snapshot, the last rest was
+    uint64_t whole_bytes; // of the log, then
+    // Numbers of labels and columns given in this step; both may be others' at the next one.
+    struct gs_hmap *labels, *times;
 };
 
 struct snapshots *snapshots_open(const struct snapshot_config *cfg)
@@ -50,7 +56,7 @@ struct snapshots *snapshots_open(const struct snapshot_config *cfg)
     s->every_ms = cfg->every_ms ? cfg->every_ms : DEFAULT_EVERY_MS;
     s->log_bytes = cfg->log_bytes ? cfg->log_bytes : DEFAULT_LOG_BYTES;
     s->fd = -1;
-    s->texts = gs_hmap_new(NULL);
+    s->labels = gs_hmap_new(NULL);
     s->times = gs_hmap_new(NULL);
     // A folder that cannot be read was reported by wal_open().
     gs_error_free(wal_files_list(&s->files, cfg->dir, "blocks-"));
@@ -65,7 +71,7 @@ void snapshots_close(struct snapshots *s)
     if (s->sync)
         file_sync_end(s->sync); // the log stays: it is read beside it
     gs_buf_finish(&s->buffer);
-    gs_hmap_free(s->texts);
+    gs_hmap_free(s->labels);
     gs_hmap_free(s->times);
     wal_files_finish(&s->files);
     free(s->dir);
@@ -90,12 +96,14 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
         file->newest_ms = snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
         stats->bytes += file->kept.len;
     }
+    ptrdiff_t samples = 0;
     for (size_t i = 0; i < db->n_series; i++)
-        stream_resume(&db->series[i].samples, &db->heap);
+        stream_resume(&db->series[i].samples, &samples, &db->heap);
+    db->samples_held += (uint64_t)samples; // none, or fewer
     wal_files_rest(&s->files);
     // The program may have been killed before it could wait for the disk.
     wal_files_sync_last(&s->files);
-    s->began_ms = now_ms;
+    s->began_ms = s->whole_ms = now_ms;
 }
 
 // --- writing ---
@@ -121,10 +129,12 @@ static bool put_id(struct snapshots *s, struct gs_hmap *ids, const void *key, si
     return first;
 }
 
-static void put_text(struct snapshots *s, const struct tsdb *db, uint32_t symbol)
+static void put_label(struct snapshots *s, const struct tsdb *db, struct tsdb_pair pair)
 {
-    if (put_id(s, s->texts, &symbol, sizeof(symbol)))
-        wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, symbol));
+    if (!put_id(s, s->labels, &pair, sizeof(pair)))
+        return;
+    wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.name));
+    wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.value));
 }
 
 static void put_times(struct snapshots *s, const struct times *t)
@@ -147,6 +157,7 @@ static uint32_t put_block(struct snapshots *s, const struct sealed *b)
     put_times(s, b->times);
     wal_put_varint(&s->buffer, b->first);
     wal_put_varint(&s->buffer, b->n);
+    wal_put_varint(&s->buffer, b->samples);
     wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
     uint64_t at = s->files.items[s->files.n - 1].bytes + s->buffer.len - b->len;
     return at < SEALED_KEPT ? (uint32_t)at : SEALED_NEW;
@@ -155,7 +166,7 @@ static uint32_t put_block(struct snapshots *s, const struct sealed *b)
 static void put_series(struct snapshots *s, struct tsdb *db, struct series *series)
 {
     struct stream *samples = &series->samples;
-    bool open = samples->open && (samples->open->dirty || s->all);
+    bool open = s->whole && samples->open && (samples->open->dirty || s->all);
     size_t from = samples->n_sealed, until = samples->n_sealed + open;
     while (from && !stream_is_saved(&samples->sealed[from - 1]))
         from--;
@@ -163,10 +174,8 @@ static void put_series(struct snapshots *s, struct tsdb *db, struct series *seri
         return;
     size_t start = wal_record_begin(&s->buffer, WAL_HISTORY);
     wal_put_varint(&s->buffer, series->n_pairs);
-    for (size_t i = 0; i < series->n_pairs; i++) {
-        put_text(s, db, series->pairs[i].name);
-        put_text(s, db, series->pairs[i].value);
-    }
+    for (size_t i = 0; i < series->n_pairs; i++)
+        put_label(s, db, series->pairs[i]);
     wal_put_varint(&s->buffer, until - from);
     for (size_t i = from; i < until; i++) {
         struct sealed b = stream_block(samples, i);
@@ -182,16 +191,20 @@ static void put_series(struct snapshots *s, struct tsdb *db, struct series *seri
         write_buffer(s);
 }
 
-static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
+static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, bool whole, int64_t now_ms)
 {
     s->state = WRITING;
+    s->whole = whole;
     s->oldest_ms = now_ms - s->retention_ms;
-    s->round = ++db->settle_round;
     s->at = 0;
     s->next_id = 0;
     s->began_ms = now_ms;
-    s->began_bytes = wal_written(w);
-    s->log_from = wal_cut(w);
+    if (whole) {
+        s->round = ++db->settle_round;
+        s->whole_ms = now_ms;
+        s->whole_bytes = wal_written(w);
+        s->log_from = wal_cut(w);
+    }
     s->fd = wal_files_create(&s->files);
     s->failed = s->fd < 0;
     gs_buf_add(&s->buffer, WAL_BLOCKS_MAGIC, 8);
@@ -207,7 +220,7 @@ static void rest(struct snapshots *s)
 
 static void settled(struct snapshots *s, struct wal *w, bool ok)
 {
-    s->all = !ok;
+    s->all = s->whole ? !ok : s->all;
     s->at = 0;
     if (!ok) {
         gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
@@ -216,7 +229,8 @@ static void settled(struct snapshots *s, struct wal *w, bool ok)
         rest(s);
         return;
     }
-    wal_drop_before(w, s->log_from);
+    if (s->whole)
+        wal_drop_before(w, s->log_from);
     (void)wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks
     s->state = MAPPING;
 }
@@ -255,9 +269,9 @@ static size_t settle_groups(struct snapshots *s, struct tsdb *db)
 // Steps over all series; one that cannot write any more still drops what is old.
 static void write_some(struct snapshots *s, struct tsdb *db, struct wal *w)
 {
-    gs_hmap_clear(s->texts);
+    gs_hmap_clear(s->labels);
     gs_hmap_clear(s->times);
-    size_t n = s->failed ? 0 : settle_groups(s, db);
+    size_t n = s->whole && !s->failed ? settle_groups(s, db) : 0;
     for (; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++) {
         struct series *series = &db->series[s->at];
         if (!series->pairs)
@@ -275,8 +289,21 @@ static void map_some(struct snapshots *s, struct tsdb *db)
     struct gs_slice file = s->files.items[s->files.n - 1].kept;
     for (size_t n = 0; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++)
         stream_map(&db->series[s->at].samples, file, &db->heap);
+    wal_files_rest_one(&s->files, s->files.n - 1);
     if (s->at >= db->n_series)
         rest(s);
+}
+
+static bool snapshot_is_due(const struct snapshots *s, const struct wal *w, int64_t now_ms)
+{
+    return now_ms - s->whole_ms >= s->every_ms || now_ms < s->whole_ms ||
+           wal_written(w) - s->whole_bytes >= s->log_bytes;
+}
+
+static bool save_is_due(const struct snapshots *s, const struct tsdb *db, int64_t now_ms)
+{
+    return db->heap.unsaved >= SAVE_BYTES && db->heap.unsaved >= db->heap.bytes / SAVE_PART &&
+           (!s->failed || now_ms - s->began_ms >= RETRY_MS);
 }
 
 void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
@@ -286,10 +313,10 @@ void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t
         s->rested_ms = now_ms;
     }
     if (s->state == RESTING) {
-        if (now_ms - s->began_ms < s->every_ms && now_ms >= s->began_ms &&
-            wal_written(w) - s->began_bytes < s->log_bytes)
+        bool whole = snapshot_is_due(s, w, now_ms);
+        if (!whole && !save_is_due(s, db, now_ms))
             return;
-        begin(s, db, w, now_ms);
+        begin(s, db, w, whole, now_ms);
     }
     if (s->state == MAPPING)
         map_some(s, db);

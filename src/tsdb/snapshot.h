@@ -3,11 +3,14 @@
 // they are and replays minutes instead of the whole retention, and the disk holds compressed
 // samples. Private to the room.
 //
-//   file      blocks-00000007: "gsblk03\n", then records as in the log. It has the blocks that are
+//   file      blocks-00000007: "gsblk04\n", then records as in the log. It has the blocks that are
 //             new or longer since the file before. A block takes the place of all earlier
 //             ones that begin at its first sample or later.
-//   HISTORY   a series and its blocks. Label texts and columns of times are numbered at their first
-//             use in the file: number * 2 + 1 and the thing itself, later number * 2.
+//   HISTORY   a series and its blocks. Labels and columns of times are numbered at their first use
+//             in the file: number * 2 + 1 and the thing itself, later number * 2.
+//
+// Between two snapshots files are written that have complete blocks alone, whenever these have come
+// to a part of the memory that the store takes: the log stays, as it has the samples after them.
 //
 // A snapshot begins with a cut of the log and goes on for some seconds, a part at each step, while
 // samples come in: what came before the cut is in blocks when it ends. Then the file is written to

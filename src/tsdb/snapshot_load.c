@@ -2,46 +2,71 @@
 // Reads a file of blocks. What makes no sense costs its record and is counted.
 #include "tsdb/snapshot.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
 #include "tsdb/store.h"
 #include "tsdb/wal_codec.h"
 
 #define MAX_LABELS ((size_t)256)
 
+struct numbered { // a label or a column of times, whose number is its place in an array
+    struct metrics_label label; // in the file
+    struct tsdb_pair pair;      // of it, one reference of each symbol
+    bool is_label;
+    struct times *times; // one reference
+};
+
 struct loader {
     struct tsdb *db;
     int64_t oldest_ms, newest_ms;
+    struct gs_slice file;
     struct wal_recovery *stats;
-    struct gs_hmap *texts; // number -> struct gs_slice, in the file
-    struct gs_hmap *times; // number -> struct times, one reference
+    struct numbered *items;
+    size_t n, cap;
+    tsdb_ref next; // behind the series of the last record
 };
 
-static void unref_times(void *p)
+static void forget(struct loader *l, struct numbered *item)
 {
-    times_unref(p);
+    if (item->is_label) {
+        tsdb_symbol_unref(l->db->symbols, item->pair.name);
+        tsdb_symbol_unref(l->db->symbols, item->pair.value);
+    }
+    l->db->heap.bytes -= (ptrdiff_t)times_unref(item->times);
+    *item = (struct numbered){0};
 }
 
-// False: what follows in the record cannot be understood.
-static bool get_text(struct loader *l, struct wal_cursor *c, struct gs_slice *ret)
+// *ret_first: the thing itself follows. NULL: no number that this file can have given here.
+static struct numbered *get_numbered(struct loader *l, struct wal_cursor *c, bool *ret_first)
 {
     uint64_t word = wal_get_varint(c), id = word >> 1;
-    struct gs_slice key = gs_slice_make(&id, sizeof(id));
-    struct gs_slice *known = gs_hmap_get(l->texts, key);
-    if (word & 1) {
-        struct gs_slice text = wal_get_text(c);
-        if (c->bad)
-            return false;
-        if (!known) {
-            known = gs_alloc(sizeof(*known));
-            gs_hmap_put(l->texts, key, known);
-        }
-        *known = text;
+    *ret_first = word & 1;
+    // Numbers are given one by one, each with two bytes at least.
+    if (c->bad || id > (size_t)(c->at - (const uint8_t *)l->file.data) / 2)
+        return NULL;
+    while (l->n <= id) {
+        gs_grow(&l->items, &l->cap, l->n, sizeof(*l->items));
+        l->n++;
     }
-    if (!known || c->bad)
-        return false;
-    *ret = *known;
-    return true;
+    if (*ret_first)
+        forget(l, &l->items[id]);
+    return &l->items[id];
+}
+
+// NULL: what follows in the record cannot be understood.
+static const struct numbered *get_label(struct loader *l, struct wal_cursor *c)
+{
+    bool first;
+    struct numbered *item = get_numbered(l, c, &first);
+    if (item && first) {
+        struct gs_slice name = wal_get_text(c), value = wal_get_text(c);
+        if (c->bad)
+            return NULL;
+        item->label = (struct metrics_label){name, value};
+        item->pair = (struct tsdb_pair){tsdb_symbol_intern(l->db->symbols, name),
+                                        tsdb_symbol_intern(l->db->symbols, value)};
+        item->is_label = true;
+    }
+    return item && item->is_label ? item : NULL;
 }
 
 static struct times *new_times(struct wal_cursor *c)
@@ -65,56 +90,87 @@ static struct times *new_times(struct wal_cursor *c)
 
 static struct times *get_times(struct loader *l, struct wal_cursor *c)
 {
-    uint64_t word = wal_get_varint(c), id = word >> 1;
-    struct gs_slice key = gs_slice_make(&id, sizeof(id));
-    if (!(word & 1))
-        return gs_hmap_get(l->times, key);
-    struct times *t = new_times(c);
-    if (!t)
-        return NULL;
-    l->db->heap.bytes += (ptrdiff_t)times_bytes(t);
-    struct times *old = gs_hmap_remove(l->times, key);
-    l->db->heap.bytes -= (ptrdiff_t)times_unref(old);
-    gs_hmap_put(l->times, key, t);
-    return t;
+    bool first;
+    struct numbered *item = get_numbered(l, c, &first);
+    if (item && first) {
+        item->times = new_times(c);
+        l->db->heap.bytes += item->times ? (ptrdiff_t)times_bytes(item->times) : 0;
+    }
+    return item ? item->times : NULL;
+}
+
+static bool get_block(struct loader *l, struct wal_cursor *c, struct saved_block *ret)
+{
+    ret->times = get_times(l, c);
+    if (!ret->times)
+        return false;
+    ret->first = wal_get_varint(c);
+    ret->n = wal_get_varint(c);
+    ret->samples = wal_get_varint(c);
+    ret->data = wal_get_text(c);
+    ret->room = (size_t)(l->file.data + l->file.len - ret->data.data);
+    return !c->bad && ret->n && ret->first < ret->times->n && ret->n <= ret->times->n - ret->first;
 }
 
 static bool load_block(struct loader *l, struct wal_cursor *c, struct series *s)
 {
-    struct times *t = get_times(l, c);
-    uint64_t first = t ? wal_get_varint(c) : 0, n = t ? wal_get_varint(c) : 0;
-    struct gs_slice data = t ? wal_get_text(c) : GS_SLICE("");
-    if (!t || c->bad || !n || first >= t->n || n > t->n - first)
+    struct saved_block b;
+    if (!get_block(l, c, &b))
         return false;
-    if (t->at[first + n - 1] < l->oldest_ms)
+    int64_t last_ms = b.times->at[b.first + b.n - 1];
+    if (last_ms < l->oldest_ms)
         return true;
     ptrdiff_t samples = 0;
     bool fresh = !s->samples.n_sealed;
-    if (!stream_load(&s->samples, t, first, n, data, &samples, &l->db->heap))
+    if (!stream_load(&s->samples, &b, &samples, &l->db->heap))
         return false;
     l->db->samples_held += (uint64_t)samples;
     l->db->generation += fresh;
     l->stats->samples += (uint64_t)samples;
-    if (t->at[first + n - 1] > l->newest_ms)
-        l->newest_ms = t->at[first + n - 1];
+    if (last_ms > l->newest_ms)
+        l->newest_ms = last_ms;
+    return true;
+}
+
+static bool is_next(const struct loader *l, const struct tsdb_pair *pairs, size_t n)
+{
+    if (l->next >= l->db->n_series)
+        return false;
+    const struct series *s = &l->db->series[l->next];
+    return s->pairs && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0;
+}
+
+// All but the first file have series that are there, many in the order of their numbers. False: no
+// labels, or over the limit of series, which is lower than it was.
+static bool get_series(struct loader *l, struct wal_cursor *c, tsdb_ref *ret)
+{
+    struct metrics_label labels[MAX_LABELS];
+    struct tsdb_pair pairs[MAX_LABELS];
+    uint64_t n = wal_get_varint(c);
+    if (c->bad || n > MAX_LABELS)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct numbered *item = get_label(l, c);
+        if (!item)
+            return false;
+        labels[i] = item->label;
+        pairs[i] = item->pair;
+    }
+    *ret = l->next;
+    if (!is_next(l, pairs, n) && !series_find(l->db, pairs, n, ret)) {
+        GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(l->db, labels, n, ret);
+        if (err)
+            return false;
+    }
+    l->next = *ret + 1;
     return true;
 }
 
 static bool load_history(struct loader *l, struct wal_cursor *c)
 {
-    struct metrics_label labels[MAX_LABELS];
-    uint64_t n = wal_get_varint(c);
-    if (c->bad || n > MAX_LABELS)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!get_text(l, c, &labels[i].name) || !get_text(l, c, &labels[i].value))
-            return false;
     tsdb_ref ref;
-    struct gs_error *err = tsdb_series_get(l->db, labels, n, &ref);
-    if (err) { // the limit of series is lower than it was
-        gs_error_free(err);
+    if (!get_series(l, c, &ref))
         return false;
-    }
     uint64_t blocks = wal_get_varint(c);
     for (uint64_t i = 0; i < blocks; i++)
         if (c->bad || !load_block(l, c, &l->db->series[ref]))
@@ -125,14 +181,13 @@ static bool load_history(struct loader *l, struct wal_cursor *c)
 int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
                       struct wal_recovery *stats)
 {
-    struct loader l = {.db = db, .oldest_ms = oldest_ms, .newest_ms = INT64_MIN, .stats = stats};
+    struct loader l = {
+        .db = db, .oldest_ms = oldest_ms, .newest_ms = INT64_MIN, .file = file, .stats = stats};
     if (file.len < 8 || memcmp(file.data, WAL_BLOCKS_MAGIC, 8) != 0) {
         stats->corrupt += file.len > 0;
         return INT64_MIN;
     }
-    l.texts = gs_hmap_new(free);
-    l.times = gs_hmap_new(unref_times);
-    size_t pos = 8, at = 0;
+    size_t pos = 8;
     struct wal_record record;
     bool skipped, more;
     do {
@@ -142,12 +197,9 @@ int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
             stats->corrupt++;
         stats->records += more;
     } while (more);
-    void *t;
-    while (gs_hmap_next(l.times, &at, NULL, &t))
-        if (((struct times *)t)->refs == 1) // nothing came to use it
-            db->heap.bytes -= (ptrdiff_t)times_bytes(t);
-    gs_hmap_free(l.texts);
-    gs_hmap_free(l.times);
+    for (size_t i = 0; i < l.n; i++)
+        forget(&l, &l.items[i]);
+    free(l.items);
     if (l.newest_ms > db->newest_ms)
         db->newest_ms = l.newest_ms;
     return l.newest_ms;

@@ -39,6 +39,7 @@ struct tsdb_group {
     uint32_t *free_slots;
     size_t n_free, free_cap, n_loose;
     struct times *times;   // NULL: no pass yet
+    size_t column;         // passes of a column of times: a multiple of GROUP_ROWS
     double *row;           // of the pass under way
     size_t held;           // the last passes, not in blocks yet
     bool whole;            // the last pass has a value of each slot, and none is loose
@@ -81,7 +82,7 @@ struct tsdb {
     TAILQ_HEAD(, tsdb_hold) holds;
     struct hold_events births, deaths; // since the oldest hold began
     uint64_t serial;                   // of the last of them
-    uint64_t settle_round;
+    uint64_t settle_round, groups_made;
     struct wal_recovery recovered;
     uint64_t appended, out_of_order, duplicates, refused, evicted;
     struct stream_heap heap; // of all series; its bytes count rows of groups too
@@ -93,6 +94,7 @@ struct tsdb {
 // tsdb_series_get(); always: also at the limit of series.
 struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
                             bool always, tsdb_ref *ret);
+bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret);
 void series_table_finish(struct tsdb *db);
 void series_drop(struct tsdb *db, tsdb_ref ref);
 void series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free behind it

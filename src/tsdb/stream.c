@@ -35,6 +35,7 @@ static void seal_open(struct stream *s, struct stream_heap *heap)
     struct block *b = GS_TAKE(s->open);
     struct sealed sealed = view(b);
     sealed.data = slabs_put(&heap->slabs, b->data, b->len);
+    heap->unsaved += b->len;
     stream_seal(s, &sealed, heap);
     heap->bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
     free(b);
@@ -267,6 +268,7 @@ void sealed_free(struct sealed *b, struct stream_heap *heap)
     if (b->place == SEALED_MAPPED)
         return;
     heap->bytes -= b->len;
+    heap->unsaved -= stream_is_saved(b) ? 0 : b->len;
     slabs_drop(&heap->slabs, b->data, b->len);
 }
 

@@ -30,6 +30,7 @@
 #define STREAM_RUN DECIMAL_RUN // passes that are appended at once, at most
 
 #define STREAM_MIN_STEP 12u // bytes
+#define BLOCK_MAX_BYTES (TIMES_MAX * DECIMAL_MAX_BYTES)
 
 struct block { // that takes more values
     struct times *times;
@@ -55,8 +56,8 @@ struct sealed { // a block that is complete
 #define SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and a slab too
 #define SEALED_MAPPED UINT32_MAX
 
-struct stream_heap { // what the streams of a store share
-    ptrdiff_t bytes; // that they take
+struct stream_heap {          // what the streams of a store share
+    ptrdiff_t bytes, unsaved; // that they take; of it complete blocks that no file has
     struct slabs slabs;
 };
 
@@ -131,13 +132,21 @@ static inline int64_t block_last_ms(const struct sealed *b)
 
 // --- blocks in files (stream_files.c) ---
 
-// A block that was written once; it replaces those that begin at its first sample or later. Its
-// data must stay where they are as long as the stream has it. False: it is not one, or overlaps
-// another. Until stream_resume() the stream takes blocks only, and is not read.
-bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, struct stream_heap *heap);
-// All blocks are there: the newest takes values again.
-void stream_resume(struct stream *s, struct stream_heap *heap);
+struct saved_block { // as a file says
+    struct times *times;
+    uint64_t first, n, samples;
+    struct gs_slice data; // stays where it is as long as the stream has the block
+    size_t room;          // bytes that can be read from data on
+};
+
+// A block that was written once; it replaces those that begin at its first sample or later. False:
+// it is not one, or overlaps another. Until stream_resume() the stream takes blocks only, and is
+// not read. Samples that it replaces are taken off *samples, its own added.
+bool stream_load(struct stream *s, const struct saved_block *b, ptrdiff_t *samples,
+                 struct stream_heap *heap);
+// All blocks are there: the newest takes values again. Newest ones that are none are dropped, their
+// samples taken off *samples.
+void stream_resume(struct stream *s, ptrdiff_t *samples, struct stream_heap *heap);
 // Blocks with a place in the file, whose bytes these are, are read from there from now on. Empty:
 // the file cannot be mapped, they stay in the heap.
 void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap);

@@ -9,7 +9,7 @@
 static bool decode(const struct sealed *b, double values[TIMES_MAX], struct block_place *ret)
 {
     // A value takes at most DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
-    uint8_t padded[TIMES_MAX * DECIMAL_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
+    uint8_t padded[BLOCK_MAX_BYTES + DECIMAL_MAX_BYTES + 1] = {0};
     memcpy(padded, b->data, b->len);
     block_read(padded, 0, b->n, values, ret);
     return ret->at == padded + b->len && !ret->pending && !stream_is_absent(values[0]) &&
@@ -29,52 +29,68 @@ static bool make_place(struct stream *s, int64_t first_ms, ptrdiff_t *samples,
     return !s->n_sealed || block_last_ms(&s->sealed[s->n_sealed - 1]) < first_ms;
 }
 
-bool stream_load(struct stream *s, struct times *times, size_t first, size_t n,
-                 struct gs_slice data, ptrdiff_t *samples, struct stream_heap *heap)
+// Whatever its bytes are, reading a block stays within BLOCK_MAX_BYTES. Where so many are there the
+// checksum of its record alone vouches for them, and a start does not decode the history.
+static bool is_block(const struct saved_block *b, const struct sealed *sealed)
 {
     double values[TIMES_MAX];
     struct block_place end;
-    if (!n || n > TIMES_MAX || data.len > TIMES_MAX * DECIMAL_MAX_BYTES)
+    return b->room >= BLOCK_MAX_BYTES || decode(sealed, values, &end);
+}
+
+bool stream_load(struct stream *s, const struct saved_block *b, ptrdiff_t *samples,
+                 struct stream_heap *heap)
+{
+    if (!b->n || b->n > TIMES_MAX || !b->samples || b->samples > b->n ||
+        b->data.len > BLOCK_MAX_BYTES || b->first > TIMES_MAX - b->n)
         return false;
-    struct sealed b = {.times = times,
-                       .data = (const uint8_t *)data.data,
-                       .place = SEALED_MAPPED,
-                       .len = data.len & 0x7ff,
-                       .first = first & 0x7f,
-                       .n = n & 0x7f};
-    if (!decode(&b, values, &end) || !make_place(s, block_first_ms(&b), samples, heap))
+    struct sealed sealed = {.times = b->times,
+                            .data = (const uint8_t *)b->data.data,
+                            .place = SEALED_MAPPED,
+                            .len = b->data.len & 0x7ff,
+                            .first = b->first & 0x7f,
+                            .n = b->n & 0x7f,
+                            .samples = b->samples & 0x7f};
+    if (!is_block(b, &sealed) || !make_place(s, block_first_ms(&sealed), samples, heap))
         return false;
-    size_t there = 0;
-    for (size_t i = 0; i < n; i++)
-        there += !stream_is_absent(values[i]);
-    b.samples = there & 0x7f;
-    times_ref(times);
-    stream_seal(s, &b, heap);
-    *samples += b.samples;
+    times_ref(b->times);
+    stream_seal(s, &sealed, heap);
+    *samples += sealed.samples;
     return true;
 }
 
-void stream_resume(struct stream *s, struct stream_heap *heap)
+static struct block *reopen(const struct sealed *last)
 {
     double values[TIMES_MAX];
     struct block_place end;
-    if (!s->n_sealed || s->open)
-        return;
-    struct sealed last = s->sealed[--s->n_sealed];
-    (void)decode(&last, values, &end); // stream_load() did
-    struct block *b = gs_alloc(sizeof(*b) + last.len);
-    b->times = last.times;
-    b->first = last.first;
-    b->n = last.n;
-    b->samples = last.samples;
-    b->len = b->cap = last.len;
+    if (!decode(last, values, &end))
+        return NULL;
+    struct block *b = gs_alloc(sizeof(*b) + last->len);
+    b->times = last->times;
+    b->first = last->first;
+    b->n = last->n;
+    b->samples = last->samples;
+    b->len = b->cap = last->len;
     b->step = STREAM_MIN_STEP;
     b->last_value = values[b->n - 1];
     b->last_number = end.number;
     b->last_places = end.places & 0xf;
-    memcpy(b->data, last.data, b->len);
-    s->open = b;
-    heap->bytes += (ptrdiff_t)(sizeof(*b) + b->len);
+    memcpy(b->data, last->data, b->len);
+    return b;
+}
+
+void stream_resume(struct stream *s, ptrdiff_t *samples, struct stream_heap *heap)
+{
+    while (s->n_sealed && !s->open) {
+        struct sealed *last = &s->sealed[--s->n_sealed];
+        s->open = reopen(last);
+        if (s->open) {
+            heap->bytes += (ptrdiff_t)(sizeof(*s->open) + s->open->len);
+        } else {
+            *samples -= last->samples;
+            sealed_free(last, heap);
+        }
+    }
 }
 
 // That the file has the bytes at their place is looked at before the heap's are gone.
@@ -86,6 +102,7 @@ void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap
             continue;
         uint32_t place = b->place;
         b->place = SEALED_KEPT;
+        heap->unsaved -= b->len;
         if (place > file.len || b->len > file.len - place ||
             memcmp(b->data, file.data + place, b->len) != 0)
             continue;

@@ -6,9 +6,9 @@
 //             and a group's slots are written again at their first use in each segment, so a
 //             segment is dropped by deleting its file once all of its samples are past the
 //             retention.
-//   record    "GSR1", length (u32), CRC-32 of type and payload (u32), type (u8), payload. Little
-//             endian. A reader that meets a torn or corrupt record looks for the next mark: the
-//             loss is that record and what it defines until the end of its segment.
+//   record    "GSR2", length (u32), the low half of XXH3 of type and payload (u32), type (u8),
+//             payload. Little endian. A reader that meets a torn or corrupt record looks for the
+//             next mark: the loss is that record and what it defines until the end of its segment.
 //
 // Writes are buffered and handed to the operating system by wal_flush() (each second) or when 1 MiB
 // is full: killing the process costs what was not flushed. Full segments are written to the disk

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tsdb/wal_codec.h"
 
+#include "base/hmap.h"
 #include "tsdb/decimal.h"
 #include "tsdb/stream.h"
-
-#include <zlib.h>
 
 #define ABSENT (1 << 3 | DECIMAL_OTHER)
 
@@ -34,7 +33,7 @@ void wal_record_end(struct gs_buf *out, size_t start)
     uint8_t *head = (uint8_t *)out->data + start;
     size_t payload = out->len - start - WAL_RECORD_HEAD;
     put_u32(head + 4, (uint32_t)payload);
-    put_u32(head + 8, (uint32_t)crc32_z(0, head + 12, payload + 1));
+    put_u32(head + 8, (uint32_t)gs_hash(head + 12, payload + 1));
 }
 
 void wal_put_varint(struct gs_buf *out, uint64_t v)
@@ -170,7 +169,7 @@ static bool record_at(struct gs_slice segment, size_t pos, struct wal_record *re
     size_t len = get_u32(head + 4);
     if (get_u32(head) != WAL_RECORD_MAGIC || len > WAL_MAX_RECORD ||
         len > segment.len - pos - WAL_RECORD_HEAD ||
-        get_u32(head + 8) != (uint32_t)crc32_z(0, head + 12, len + 1))
+        get_u32(head + 8) != (uint32_t)gs_hash(head + 12, len + 1))
         return false;
     const uint8_t *payload = head + WAL_RECORD_HEAD;
     *ret = (struct wal_record){(enum wal_type)head[12], {payload, payload + len, false}};

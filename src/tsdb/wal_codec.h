@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WAL_SEGMENT_MAGIC "gswal02\n"
-#define WAL_BLOCKS_MAGIC  "gsblk03\n"
+#define WAL_SEGMENT_MAGIC "gswal03\n"
+#define WAL_BLOCKS_MAGIC  "gsblk04\n"
 #define WAL_HEADER_SIZE   ((size_t)16) // magic, run (u64): passes of one run continue each other
-#define WAL_RECORD_MAGIC  UINT32_C(0x31525347) // "GSR1"
+#define WAL_RECORD_MAGIC  UINT32_C(0x32525347) // "GSR2"
 #define WAL_RECORD_HEAD   ((size_t)13)
 #define WAL_MAX_RECORD    ((size_t)64 << 20)
 

@@ -99,15 +99,19 @@ bool wal_files_keep(struct wal_files *f, size_t i)
     return wal_files_map(f, i, &f->items[i].kept);
 }
 
+void wal_files_rest_one(const struct wal_files *f, size_t i)
+{
+    struct gs_slice kept = f->items[i].kept;
+    if (!kept.len)
+        return;
+    (void)madvise((void *)kept.data, kept.len, MADV_NORMAL); // it was read from end to end
+    (void)madvise((void *)kept.data, kept.len, MADV_DONTNEED);
+}
+
 void wal_files_rest(const struct wal_files *f)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        struct gs_slice kept = f->items[i].kept;
-        if (!kept.len)
-            continue;
-        (void)madvise((void *)kept.data, kept.len, MADV_NORMAL);
-        (void)madvise((void *)kept.data, kept.len, MADV_DONTNEED);
-    }
+    for (size_t i = 0; i < f->n; i++)
+        wal_files_rest_one(f, i);
 }
 
 void wal_files_sync_last(const struct wal_files *f)

@@ -34,6 +34,7 @@ void wal_files_unmap(struct gs_slice bytes);
 // Maps a file for as long as it is listed. False: it cannot be read.
 bool wal_files_keep(struct wal_files *f, size_t i);
 // The bytes of kept files are not resident until somebody reads them again.
+void wal_files_rest_one(const struct wal_files *f, size_t i);
 void wal_files_rest(const struct wal_files *f);
 // All that the last one has is on the disk itself when this returns, as far as the disk does that.
 void wal_files_sync_last(const struct wal_files *f);

@@ -26,12 +26,15 @@ struct pair {
     char dir[64];
     struct side files, memory;
     unsigned random;
+    int64_t retention_ms;
+    uint64_t snapshot_bytes;
+    double divisor; // of the values: how many digits they have
 };
 
-static void begin_side(struct side *s, const char *dir)
+static void begin_side(const struct pair *p, struct side *s, const char *dir)
 {
     const struct tsdb_config cfg = {
-        .retention_ms = RETENTION_MS, .storage_path = dir, .snapshot_bytes = 20000};
+        .retention_ms = p->retention_ms, .storage_path = dir, .snapshot_bytes = p->snapshot_bytes};
     assert_ok(tsdb_open(&cfg, &s->db));
     s->group = tsdb_group_new(s->db);
     for (int i = 0; i < SERIES; i++) {
@@ -43,12 +46,23 @@ static void begin_side(struct side *s, const char *dir)
     }
 }
 
-static void begin(struct pair *p)
+static void begin(struct pair *p, int64_t retention_ms, uint64_t snapshot_bytes, double divisor)
 {
-    *p = (struct pair){.dir = "/tmp/gpuscale-history-XXXXXX", .random = 1};
+    *p = (struct pair){.dir = "/tmp/gpuscale-history-XXXXXX",
+                       .random = 1,
+                       .retention_ms = retention_ms,
+                       .snapshot_bytes = snapshot_bytes,
+                       .divisor = divisor};
     assert_non_null(mkdtemp(p->dir));
-    begin_side(&p->files, p->dir);
-    begin_side(&p->memory, NULL);
+    begin_side(p, &p->files, p->dir);
+    begin_side(p, &p->memory, NULL);
+}
+
+static void restart(struct pair *p)
+{
+    tsdb_group_free(p->files.group);
+    tsdb_free(p->files.db);
+    begin_side(p, &p->files, p->dir);
 }
 
 static void end_side(struct side *s)
@@ -78,7 +92,7 @@ static void pass(struct pair *p, int64_t t_ms)
     double values[SERIES], single = next(p) % 1000;
     bool there[SERIES];
     for (int i = 0; i < SERIES; i++) {
-        values[i] = (double)(next(p) >> 8) / 1000;
+        values[i] = (double)(next(p) >> 8) / p->divisor;
         there[i] = (next(p) >> 16) % 50 != 0;
     }
     for (int k = 0; k < 2; k++) {
@@ -147,7 +161,7 @@ static void blocks_in_files_read_as_those_in_memory(void **state)
 {
     (void)state;
     struct pair p;
-    begin(&p);
+    begin(&p, RETENTION_MS, 20000, 1000);
     int64_t from = gs_unix_ms() - 3000 * STEP_MS;
     for (int i = 0; i < 3000; i++) {
         int64_t t = from + (int64_t)i * STEP_MS;
@@ -171,9 +185,7 @@ static void blocks_in_files_read_as_those_in_memory(void **state)
         assert_true(gs_mono_ns() < end);
     assert_true(files_of(&p) > 1);
     // A restart reads them from there too.
-    tsdb_group_free(p.files.group);
-    tsdb_free(p.files.db);
-    begin_side(&p.files, p.dir);
+    restart(&p);
     assert_true(sample_bytes(&p.files) * 2 < sample_bytes(&p.memory));
     int64_t oldest = gs_unix_ms() - RETENTION_MS + 2000;
     assert_same(&p, oldest, from + INT64_C(3000) * STEP_MS);
@@ -183,10 +195,33 @@ static void blocks_in_files_read_as_those_in_memory(void **state)
     end(&p);
 }
 
+// Where the log is short enough for no snapshot: the memory does not wait for one.
+static void complete_blocks_do_not_wait_for_a_snapshot(void **state)
+{
+    (void)state;
+    struct pair p;
+    begin(&p, INT64_C(86400000), UINT64_MAX, 7); // no decimal numbers: nine bytes each
+    int64_t from = gs_unix_ms() - 9000 * STEP_MS;
+    for (int i = 0; i < 9000; i++) {
+        pass(&p, from + (int64_t)i * STEP_MS);
+        if (i % 100 == 0)
+            settle(&p, 5);
+    }
+    assert_true(sample_bytes(&p.memory) > (size_t)1500000);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; sample_bytes(&p.files) > (size_t)1500000;
+         settle(&p, 10))
+        assert_true(gs_mono_ns() < end);
+    assert_same(&p, from, from + INT64_C(9000) * STEP_MS);
+    restart(&p); // the log has all, too
+    assert_same(&p, from, from + INT64_C(9000) * STEP_MS);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_in_files_read_as_those_in_memory),
+        cmocka_unit_test(complete_blocks_do_not_wait_for_a_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

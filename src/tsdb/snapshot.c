@@ -41,8 +41,8 @@ struct snapshots {
     uint64_t next_id;  // of a label or a column of times
     unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
     struct file_sync *sync; // it is on its way there
-    int64_t began_ms, whole_ms,
-        rested_ms;        // when the last one, the last snapshot, the last rest was
+    int64_t began_ms, rested_ms;
+    int64_t whole_ms;     // when the last snapshot began
     uint64_t whole_bytes; // of the log, then
     // Numbers of labels and columns given in this step; both may be others' at the next one.
     struct gs_hmap *labels, *times;
@@ -220,7 +220,9 @@ static void rest(struct snapshots *s)
 
 static void settled(struct snapshots *s, struct wal *w, bool ok)
 {
-    s->all = s->whole ? !ok : s->all;
+    s->failed = !ok;
+    if (s->whole)
+        s->all = !ok;
     s->at = 0;
     if (!ok) {
         gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",

@@ -59,14 +59,21 @@ static void add_target(struct world *w, size_t t)
                                     HISTORY_LABELS, &target->slots[i]));
 }
 
+// As often as in the program, where the clock is the real one: what five minutes write, within the
+// bounds that there are.
+static uint64_t snapshot_bytes(const struct options *o)
+{
+    const uint64_t least = (uint64_t)16 << 20, most = (uint64_t)128 << 20;
+    uint64_t bytes = (uint64_t)(o->series * 300000 / o->step_ms) * 3;
+    return bytes < least ? least : bytes < most ? bytes : most;
+}
+
 static void make_world(struct world *w, const char *path, int64_t begin_ms)
 {
     const struct options *o = w->o;
-    // A snapshot each five minutes, as in the program, where the clock is the real one.
     const struct tsdb_config cfg = {.retention_ms = o->retention_minutes * 60000,
                                     .storage_path = o->log ? path : NULL,
-                                    .snapshot_bytes =
-                                        (uint64_t)(o->series * 300000 / o->step_ms) * 3};
+                                    .snapshot_bytes = snapshot_bytes(o)};
     bench_check(tsdb_open(&cfg, &w->db));
     w->history = history_new(o->series, o->step_ms, begin_ms);
     w->targets = gs_alloc_array(w->history->n, sizeof(*w->targets));

@@ -15,7 +15,8 @@
 
 #define DEFAULT_LOG_BYTES ((uint64_t)128 << 20)
 #define DEFAULT_EVERY_MS  INT64_C(300000)
-#define SERIES_A_STEP     ((size_t)30000) // some 20 ms
+#define AT_LEAST_MS       INT64_C(3600000) // however little came: the log has an end
+#define SERIES_A_STEP     ((size_t)30000)  // some 20 ms
 #define BUFFER_BYTES      ((size_t)1 << 20)
 #define REST_EVERY_MS     INT64_C(10000)
 // Blocks are saved when they take a megabyte and an eighth of what all samples take.
@@ -296,10 +297,13 @@ static void map_some(struct snapshots *s, struct tsdb *db)
         rest(s);
 }
 
+// It writes blocks that are open once more: not for a log that is read in no time.
 static bool snapshot_is_due(const struct snapshots *s, const struct wal *w, int64_t now_ms)
 {
-    return now_ms - s->whole_ms >= s->every_ms || now_ms < s->whole_ms ||
-           wal_written(w) - s->whole_bytes >= s->log_bytes;
+    uint64_t grown = wal_written(w) - s->whole_bytes;
+    int64_t since = now_ms - s->whole_ms;
+    return grown >= s->log_bytes || (grown >= s->log_bytes / 8 && since >= s->every_ms) ||
+           since >= AT_LEAST_MS || since < 0;
 }
 
 static bool save_is_due(const struct snapshots *s, const struct tsdb *db, int64_t now_ms)

@@ -28,7 +28,7 @@ struct snapshot_config {
     const char *dir; // there, and nobody else's
     int64_t retention_ms;
     uint64_t log_bytes; // a snapshot each time the log has grown by so much; 0: 128 MiB
-    int64_t every_ms;   // … or after this long; 0: 5 min
+    int64_t every_ms;   // … or after this long, by an eighth of that; 0: 5 min
 };
 
 struct snapshots *snapshots_open(const struct snapshot_config *cfg);

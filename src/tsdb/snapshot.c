@@ -96,6 +96,7 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
         }
         file->newest_ms = snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
         stats->bytes += file->kept.len;
+        wal_files_rest_one(&s->files, i); // or all files would be resident at once
     }
     ptrdiff_t samples = 0;
     for (size_t i = 0; i < db->n_series; i++)

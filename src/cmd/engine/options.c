@@ -146,7 +146,7 @@ const struct gs_opt engine_option_rows[] = {
      .type = GS_OPT_DURATION,
      AT(retention_ns),
      .group = "Storage",
-     .help = "How long samples are kept, in memory."},
+     .help = "How long samples are kept."},
     {.name = "storage.tsdb.retention.size",
      .arg = "SIZE",
      .type = GS_OPT_STRING,

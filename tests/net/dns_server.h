@@ -168,6 +168,7 @@ static inline struct dns_config dns_config_of(const struct dns_server *s)
     struct dns_config c;
     dns_config_read(GS_SLICE("nameserver 127.0.0.1"), &c);
     c.port = s->port;
+    c.timeout_ms = WAIT_MS;
     return c;
 }
 

@@ -11,6 +11,7 @@
 
 enum {
     SETTLE_MS = 300, // several events of one change become one look
+    MOST_LOOKS = 10, // at files that do not come to rest
     MAX_FOLDERS = 64,
     MAX_FILE = 64 * 1024 * 1024,
 };
@@ -28,14 +29,16 @@ struct engine_watch {
     size_t n_globs;
     struct folder *folders[MAX_FOLDERS];
     size_t n_folders;
-    uint64_t known;
+    uint64_t known, seen; // by the look before
+    int looks;            // since they differ
+    bool empty;           // a file was, at the last look
     uv_timer_t *settle, *poll;
     int64_t poll_ms;
 };
 
 // --- what the files hold ---
 
-static void hash_file(XXH3_state_t *h, const char *path)
+static void hash_file(struct engine_watch *w, XXH3_state_t *h, const char *path)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
@@ -44,20 +47,22 @@ static void hash_file(XXH3_state_t *h, const char *path)
         XXH3_64bits_update(h, "unreadable", 10);
     else
         XXH3_64bits_update(h, text.data, text.len);
+    w->empty = w->empty || (!err && !text.len);
 }
 
-static uint64_t fingerprint(const struct engine_watch *w)
+static uint64_t fingerprint(struct engine_watch *w)
 {
     XXH3_state_t *h = XXH3_createState();
     if (!h)
         return w->known;
     XXH3_64bits_reset(h);
+    w->empty = false;
     for (size_t i = 0; i < w->n_globs; i++) {
         glob_t found;
         if (glob(w->globs[i], GLOB_NOCHECK, NULL, &found) != 0)
             continue;
         for (size_t k = 0; k < found.gl_pathc; k++)
-            hash_file(h, found.gl_pathv[k]);
+            hash_file(w, h, found.gl_pathv[k]);
         globfree(&found);
     }
     uint64_t sum = XXH3_64bits_digest(h);
@@ -65,18 +70,21 @@ static uint64_t fingerprint(const struct engine_watch *w)
     return sum;
 }
 
-static void look(struct engine_watch *w)
-{
-    uint64_t now = fingerprint(w);
-    if (now == w->known)
-        return;
-    w->known = now;
-    w->changed(w->arg);
-}
-
+// A file that is being written is empty at first, then half there: what two looks agree on counts.
 static void on_settled(uv_timer_t *t)
 {
-    look(t->data);
+    struct engine_watch *w = t->data;
+    uint64_t now = fingerprint(w), before = w->seen;
+    w->seen = now;
+    if (now == w->known) {
+        w->looks = 0;
+    } else if ((now != before || w->empty) && ++w->looks < MOST_LOOKS) {
+        uv_timer_start(w->settle, on_settled, SETTLE_MS, 0);
+    } else {
+        w->looks = 0;
+        w->known = now;
+        w->changed(w->arg);
+    }
 }
 
 static void on_event(uv_fs_event_t *event, const char *name, int events, int status)
@@ -164,7 +172,8 @@ void engine_watch_set(struct engine_watch *w, const char *path, const char *cons
     watch_folder_of(w, path);
     for (size_t i = 1; i < w->n_globs; i++)
         watch_glob(w, w->globs[i]);
-    w->known = fingerprint(w);
+    w->known = w->seen = fingerprint(w);
+    w->looks = 0;
 }
 
 // --- life ---

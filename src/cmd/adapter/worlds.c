@@ -170,10 +170,17 @@ void run_reload(struct run *r)
         on_round(r);
 }
 
+// Not to an empty file, as one that is being written is.
+static bool has_changed(const char *path, struct timespec known)
+{
+    struct stat st;
+    bool empty = path && stat(path, &st) == 0 && st.st_size == 0;
+    return !empty && differs(time_of(path), known);
+}
+
 void run_reload_changed(struct run *r)
 {
-    if (differs(time_of(r->f->config), r->config_time) ||
-        differs(time_of(r->f->sources), r->sources_time))
+    if (has_changed(r->f->config, r->config_time) || has_changed(r->f->sources, r->sources_time))
         run_reload(r);
 }
 

@@ -22,14 +22,15 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-// A file that is gone is no news: what was read of it goes on until there is another.
+// A file that is gone, or empty as one that is being written, is no news: what was read of it goes
+// on until there is another.
 bool changes_look(struct changes *c)
 {
     bool changed = false;
     for (size_t i = 0; i < c->n; i++) {
         struct stat now;
         look_at(c->paths[i], &now);
-        if (!now.st_ino || is_same(&now, &c->seen[i]))
+        if (!now.st_ino || !now.st_size || is_same(&now, &c->seen[i]))
             continue;
         c->seen[i] = now;
         changed = true;

@@ -209,6 +209,10 @@ static void files_that_change(void **state)
     write_text(a, "2");
     assert_true(changes_look(&c));
     assert_false(changes_look(&c));
+    assert_int_equal(truncate(a, 0), 0); // before it is written in place
+    assert_false(changes_look(&c));
+    write_text(a, "4");
+    assert_true(changes_look(&c));
     assert_int_equal(symlink(a, link_path), 0);
     assert_true(changes_look(&c));
     // As a kubelet swaps the folder of a ConfigMap.

@@ -20,7 +20,8 @@ struct http_client_config {
     const char *server_name; // asked for and verified instead of the URL's host
     const char *proxy;       // NULL: as the environment says; "": none
     const char *no_proxy;    // with proxy: hosts that are reached without it
-    bool follow_redirects;   // of GET, up to 10
+    const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
+    bool follow_redirects;                   // of GET, up to 10
     const char *bearer_token;
     const char *bearer_token_file; // read again each minute, in place of the first token
     const char *user_agent;

@@ -43,6 +43,7 @@ struct curl_client {
     CURLM *multi;
     struct curl_spares spares;
     char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
+    struct curl_slist *proxy_headers;
     struct pem_file ca, cert, key;
     char *token_file;
     int64_t token_read_ns;
@@ -443,6 +444,9 @@ static void set_proxy(struct curl_op *op, const char *url)
     } else if (c->unix_socket || is_loopback_url(url)) {
         curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
     }
+    // libcurl would send them with plain requests through a proxy, too.
+    if (c->proxy_headers && gs_starts(url, "https:"))
+        curl->easy_setopt(op->easy, CURLOPT_PROXYHEADER, c->proxy_headers);
 }
 
 // libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
@@ -590,7 +594,16 @@ static void free_client(struct curl_client *c)
                        c->server_name, c->proxy,       c->no_proxy,      c->token_file};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
+    curl->slist_free_all(c->proxy_headers);
     free(c);
+}
+
+static void keep_proxy_headers(struct curl_client *c, const struct http_header *h)
+{
+    for (; h && h->name; h++) {
+        GS_AUTO_FREE char *line = gs_format("%s: %s", h->name, h->value);
+        c->proxy_headers = curl->slist_append(c->proxy_headers, line);
+    }
 }
 
 static void handle_closed(uv_handle_t *h)
@@ -677,6 +690,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->server_name = gs_strdup(cfg->server_name);
     c->proxy = gs_strdup(cfg->proxy);
     c->no_proxy = gs_strdup(cfg->no_proxy);
+    keep_proxy_headers(c, cfg->proxy_headers);
     c->insecure = cfg->insecure;
     c->tls_versions = tls_versions(cfg);
     c->follow_redirects = cfg->follow_redirects;

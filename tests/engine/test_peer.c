@@ -182,6 +182,97 @@ static void headers_are_those_of_the_configuration(void **state)
     (void)state;
 }
 
+// A proxy that refuses: what it was asked is all that counts.
+struct proxy {
+    uv_tcp_t listener, peer;
+    struct gs_buf asked;
+    char room[4096];
+    bool closed;
+};
+
+static void give_room(uv_handle_t *h, size_t n, uv_buf_t *ret)
+{
+    struct proxy *p = h->data;
+    (void)n;
+    *ret = uv_buf_init(p->room, sizeof(p->room));
+}
+
+static void peer_closed(uv_handle_t *h)
+{
+    ((struct proxy *)h->data)->closed = true;
+}
+
+static void on_asked(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct proxy *p = s->data;
+    static char no[] = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+    uv_buf_t answer = uv_buf_init(no, sizeof(no) - 1);
+    if (n < 0) {
+        uv_close((uv_handle_t *)s, peer_closed);
+        return;
+    }
+    gs_buf_add(&p->asked, buf->base, (size_t)n);
+    if (strstr(p->asked.data, "\r\n\r\n"))
+        assert_int_equal(uv_try_write(s, &answer, 1), sizeof(no) - 1);
+}
+
+static void on_peer(uv_stream_t *s, int status)
+{
+    struct proxy *p = s->data;
+    assert_int_equal(status, 0);
+    assert_int_equal(uv_tcp_init(s->loop, &p->peer), 0);
+    p->peer.data = p;
+    assert_int_equal(uv_accept(s, (uv_stream_t *)&p->peer), 0);
+    assert_int_equal(uv_read_start((uv_stream_t *)&p->peer, give_room, on_asked), 0);
+}
+
+static char *start_proxy(struct proxy *p, uv_loop_t *loop)
+{
+    struct sockaddr_in at;
+    int size = sizeof(at);
+    memset(p, 0, sizeof(*p));
+    assert_int_equal(uv_ip4_addr("127.0.0.1", 0, &at), 0);
+    assert_int_equal(uv_tcp_init(loop, &p->listener), 0);
+    p->listener.data = p;
+    assert_int_equal(uv_tcp_bind(&p->listener, (struct sockaddr *)&at, 0), 0);
+    assert_int_equal(uv_listen((uv_stream_t *)&p->listener, 4, on_peer), 0);
+    uv_tcp_getsockname(&p->listener, (struct sockaddr *)&at, &size);
+    return gs_format("http://127.0.0.1:%d", ntohs(at.sin_port));
+}
+
+// Asks through the proxy and gives what it was asked.
+static const char *asked_of_proxy(struct fixture *f, struct proxy *p,
+                                  const struct engine_http *http, const char *url)
+{
+    gs_buf_clear(&p->asked);
+    p->closed = false;
+    get(f, http, "GET", url);
+    loop_until(&f->loop, p->closed); // the client has gone
+    return p->asked.data;
+}
+
+static void headers_for_the_proxy_go_with_connect_alone(void **state)
+{
+    static const struct metrics_label own[] = {{GS_SLICE("X-Pass"), GS_SLICE("one")},
+                                               {GS_SLICE("X-Pass"), GS_SLICE("two")}};
+    struct fixture f;
+    struct proxy p;
+    setup(&f, NULL);
+    GS_AUTO_FREE char *url = start_proxy(&p, &f.loop);
+    const struct engine_http http = {
+        .proxy_url = url, .proxy_headers = own, .n_proxy_headers = GS_ARRAY_LEN(own)};
+    const char *asked = asked_of_proxy(&f, &p, &http, "https://gpu.invalid/m");
+    assert_true(gs_starts(asked, "CONNECT gpu.invalid:443 "));
+    assert_non_null(strstr(asked, "\r\nX-Pass: one\r\nX-Pass: two\r\n"));
+    asked = asked_of_proxy(&f, &p, &http, "http://gpu.invalid/m");
+    assert_true(gs_starts(asked, "GET http://gpu.invalid/m "));
+    assert_null(strstr(asked, "X-Pass"));
+    uv_close((uv_handle_t *)&p.listener, NULL);
+    finish(&f);
+    gs_buf_finish(&p.asked);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_proxy_is_asked_for_the_whole_url),
         cmocka_unit_test(the_certificate_is_checked_for_server_name),
         cmocka_unit_test(headers_are_those_of_the_configuration),
+        cmocka_unit_test(headers_for_the_proxy_go_with_connect_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@ struct engine_http {
     const struct engine_http_header *headers; // of http_headers
     size_t n_headers;
     const char *proxy_url, *no_proxy;
+    const struct metrics_label *proxy_headers; // of proxy_connect_header
+    size_t n_proxy_headers;
     bool proxy_from_environment, follow_redirects, enable_http2;
     const struct engine_oauth2 *oauth2; // NULL: none
 };

@@ -163,6 +163,14 @@ VALUES(values)
 VALUES(secrets)
 VALUES(files)
 
+// What a request cannot carry would change it.
+static void check_header(struct config_reader *r, const json_t *at, const char *name,
+                         const char *text)
+{
+    if (!*name || strpbrk(name, "\r\n: ") || (text && strpbrk(text, "\r\n")))
+        config_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
+}
+
 static void add_header(struct config_reader *r, const json_t *at, struct engine_http *h,
                        const char *name, const char *text, const char *file)
 {
@@ -171,9 +179,7 @@ static void add_header(struct config_reader *r, const json_t *at, struct engine_
         config_fail(r, at, "more than %d http_headers", ENGINE_HTTP_MAX_HEADERS);
         return;
     }
-    // What a request cannot carry would change it.
-    if (!*name || strpbrk(name, "\r\n: ") || (text && strpbrk(text, "\r\n")))
-        config_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
+    check_header(r, at, name, text);
     list[h->n_headers++] = (struct engine_http_header){name, {text, file}};
 }
 
@@ -202,6 +208,33 @@ static void read_headers(struct config_reader *r, const json_t *value, void *out
         for (size_t i = 0; i < v.n_files && !r->err; i++)
             add_header(r, item, h, name, NULL, config_path(r, v.files[i]));
     }
+}
+
+void config_read_proxy_headers(struct config_reader *r, const json_t *value, void *out)
+{
+    struct engine_http *h = out;
+    struct metrics_label *list;
+    const char *key;
+    json_t *values;
+    size_t n = 0;
+    if (!json_is_object(value))
+        config_fail(r, value, "proxy_connect_header must be a mapping");
+    json_object_foreach ((json_t *)(uintptr_t)value, key, values)
+        n += json_array_size(values);
+    list = config_alloc(r, n * sizeof(*list));
+    n = 0;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, values) {
+        const char *const *texts;
+        const char *name = config_format(r, "%s", key);
+        size_t n_texts;
+        config_texts(r, values, &texts, &n_texts);
+        for (size_t i = 0; i < n_texts && !r->err; i++) {
+            check_header(r, values, name, texts[i]);
+            list[n++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(texts[i])};
+        }
+    }
+    h->proxy_headers = list;
+    h->n_proxy_headers = n;
 }
 
 // As Go writes names: X-Prometheus-Remote-Write-Version.
@@ -244,7 +277,7 @@ const struct config_field config_http_fields[] = {
     {"google_iam", FIELD_IGNORED, 0, NULL},
     {"no_proxy", FIELD_TEXT, AT(no_proxy), NULL},
     {"proxy_from_environment", FIELD_BOOL, AT(proxy_from_environment), NULL},
-    {"proxy_connect_header", FIELD_IGNORED, 0, NULL},
+    {"proxy_connect_header", FIELD_READ, 0, config_read_proxy_headers},
     {"http_headers", FIELD_READ, 0, check_own_headers},
     {0},
 };

@@ -44,7 +44,7 @@ void config_read_oauth2(struct config_reader *r, const json_t *value, void *out)
         {"proxy_url", FIELD_URL, AT(http.proxy_url), NULL},
         {"no_proxy", FIELD_TEXT, AT(http.no_proxy), NULL},
         {"proxy_from_environment", FIELD_BOOL, AT(http.proxy_from_environment), NULL},
-        {"proxy_connect_header", FIELD_IGNORED, 0, NULL},
+        {"proxy_connect_header", FIELD_READ, AT(http), config_read_proxy_headers},
         {0},
     };
     struct engine_oauth2 *o = config_alloc(r, sizeof(*o));

@@ -118,6 +118,7 @@ void config_check_headers(struct config_reader *r, const json_t *value, const ch
 #define CONFIG_AUTHORIZATION_ELSEWHERE                                                             \
     "authorization header must be changed via the basic_auth, authorization, oauth2, sigv4, "      \
     "azuread or google_iam parameter"
+void config_read_proxy_headers(struct config_reader *r, const json_t *value, void *http);
 void config_read_tls(struct config_reader *r, const json_t *value, void *http);
 // One line of `ignored`.
 void config_note(struct config_reader *r, const json_t *value, const char *fmt, ...)

@@ -315,6 +315,27 @@ static void check_kubernetes(struct config_reader *r, const json_t *item,
                     api ? "api_server" : "kubeconfig_file");
 }
 
+// The client of API servers knows certificates and tokens alone.
+static void note_unused(struct config_reader *r, const json_t *item)
+{
+    static const char *const keys[] = {"basic_auth",
+                                       "oauth2",
+                                       "http_headers",
+                                       "proxy_url",
+                                       "no_proxy",
+                                       "proxy_connect_header",
+                                       "proxy_from_environment"};
+    static const char *const tls_keys[] = {"server_name", "min_version", "max_version"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (json_object_get(item, keys[i]))
+            config_ignore(r, keys[i], json_object_get(item, keys[i]), "kubernetes_sd_configs");
+    for (size_t i = 0; i < GS_ARRAY_LEN(tls_keys); i++) {
+        const json_t *value = gs_json_get(item, "tls_config", tls_keys[i], NULL);
+        if (value)
+            config_ignore(r, tls_keys[i], value, "kubernetes_sd_configs");
+    }
+}
+
 static void read_kubernetes_sd(struct config_reader *r, const json_t *item, void *out)
 {
     static const struct config_field fields[] = {
@@ -330,8 +351,7 @@ static void read_kubernetes_sd(struct config_reader *r, const json_t *item, void
     struct engine_kubernetes_sd *k = out;
     config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
     check_kubernetes(r, item, k);
-    if (k->http.oauth2)
-        config_ignore(r, "oauth2", json_object_get(item, "oauth2"), "kubernetes_sd_configs");
+    note_unused(r, item);
     take_selectors(r, json_object_get(item, "selectors"), k);
 }
 

@@ -84,6 +84,7 @@ static struct gs_error *config_of_http(const struct engine_kubernetes_sd *cfg,
         err = read_pem(h->key.text, h->key_file, &ret->client_key_pem);
     if (!err)
         err = read_pem(h->auth_credentials.text, h->auth_credentials.file, &ret->token);
+    ret->token_file = gs_strdup(h->auth_credentials.file);
     if (err || !ret->token)
         return err;
     struct gs_slice token = gs_slice_trim(gs_slice_of(ret->token));

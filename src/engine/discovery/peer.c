@@ -44,6 +44,11 @@ static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
     const char *proxy = http->proxy_url                ? http->proxy_url
                         : http->proxy_from_environment ? NULL
                                                        : "";
+    GS_AUTO_FREE struct http_header *proxy_headers =
+        gs_alloc_array(http->n_proxy_headers + 1, sizeof(*proxy_headers));
+    for (size_t i = 0; i < http->n_proxy_headers; i++)
+        proxy_headers[i] = (struct http_header){http->proxy_headers[i].name.data,
+                                                http->proxy_headers[i].value.data};
     struct http_client_config cfg = {.base_url = base,
                                      .ca_pem = ca,
                                      .cert_pem = cert,
@@ -54,6 +59,7 @@ static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
                                      .server_name = http->server_name,
                                      .proxy = proxy,
                                      .no_proxy = http->no_proxy,
+                                     .proxy_headers = proxy_headers,
                                      .follow_redirects = http->follow_redirects,
                                      .idle_connections = IDLE_CONNECTIONS,
                                      .user_agent = "gpuscale/" GPUSCALE_VERSION};

@@ -119,6 +119,13 @@ static void expire(struct known_device *k)
     memset(k->kept, 0, sizeof(k->kept));
 }
 
+// One that comes late is taken in a later pass.
+static void take_event_set(struct gpu_backend *b)
+{
+    if (!b->events && worker_idle(b->event_worker) && b->event_worker && b->event_worker->made)
+        b->events = GS_TAKE(b->event_worker->made);
+}
+
 void backend_unload(struct gpu_backend *b)
 {
     if (b->ready) {
@@ -129,6 +136,7 @@ void backend_unload(struct gpu_backend *b)
             backend_free_gpm(&b->nvml, w->known);
             expire(w->known);
         }
+        take_event_set(b);
         if (b->events && b->nvml.event_set_free)
             b->nvml.event_set_free(b->events);
         b->events = NULL;
@@ -397,13 +405,21 @@ static void identify_all(struct gpu_backend *b, unsigned count, bool *posted, in
     }
     if (!b->event_worker)
         worker_start(b, GPU_MAX_DEVICES, &b->event_worker);
+    take_event_set(b);
     if (!b->events && b->event_worker && worker_idle(b->event_worker) &&
         backend_wants(&b->reader, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS))
         worker_post(b->event_worker, JOB_MAKE_EVENTS);
     workers_wait(b, deadline);
+    take_event_set(b);
     b->events_validity = GPU_UNKNOWN;
     if (!b->events && b->event_worker && worker_idle(b->event_worker))
         b->events_validity = backend_validity(b->event_worker->ret);
+}
+
+static void give_events(struct gpu_backend *b, struct gpu_worker *w)
+{
+    w->reader.events = b->events;
+    w->reader.events_validity = b->events_validity;
 }
 
 static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_t deadline)
@@ -420,10 +436,12 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
         if (!posted[i])
             continue;
         memcpy(b->workers[i]->peers, handles, sizeof(handles));
+        give_events(b, b->workers[i]);
         worker_post(b->workers[i], JOB_READ);
     }
     workers_wait(b, deadline);
     if (b->events && b->event_worker && worker_idle(b->event_worker)) {
+        give_events(b, b->event_worker);
         worker_post(b->event_worker, JOB_TAKE_EVENTS);
         workers_wait(b, deadline);
     }

@@ -21,7 +21,10 @@ struct gpu_reader {
     int64_t call_ns[NVML_CALL_COUNT];
     int64_t started_ns;     // of the call that runs
     unsigned util_capacity; // records that the driver wanted room for so far; 0: not asked yet
-    bool device_lost;       // a call of the device being read said GPU_IS_LOST
+    // As of the job, for the back end's may change when this thread is late.
+    nvml_event_set events;
+    enum gpu_validity events_validity; // why there is none
+    bool device_lost;                  // a call of the device being read said GPU_IS_LOST
     // Of the device being read: calls that gave something, and those that said that there is no
     // driver (any more).
     unsigned answered, driverless;
@@ -123,6 +126,7 @@ struct gpu_worker {
     nvml_device peers[GPU_MAX_DEVICES]; // by index, for JOB_READ; NULL: none there
     char uuid[NVML_TEXT_UUID];
     struct gpu_device *device; // of JOB_READ
+    nvml_event_set made;       // of JOB_MAKE_EVENTS
     struct taken_event taken[64];
     size_t n_taken;
 

@@ -178,7 +178,7 @@ static void run_job(struct gpu_worker *w, enum gpu_job job)
         read_device(w);
         break;
     case JOB_MAKE_EVENTS:
-        w->ret = backend_make_events(&w->reader, &w->backend->events);
+        w->ret = backend_make_events(&w->reader, &w->made);
         break;
     case JOB_TAKE_EVENTS:
         w->ret = backend_take_events(&w->reader, w);

@@ -98,7 +98,7 @@ page accept "$text" <<'P'
 a 1
 P
 {
-    printf 'global: {scrape_interval: 1s}\nscrape_configs:\n'
+    printf 'global: {scrape_interval: 5s}\nscrape_configs:\n'
     for name in "$dir"/pages/*; do
         name=$(basename "$name")
         printf -- '- {job_name: %s, metrics_path: /%s, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ["%s"]}]}\n' "$name" "$name" "$pages"

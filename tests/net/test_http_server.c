@@ -209,6 +209,7 @@ static struct http_client *client_for(struct fixture *f, bool tls, struct http_c
         gs_format("http%s://127.0.0.1:%u", tls ? "s" : "", http_server_port(f->server));
     struct http_client *c = NULL;
     cfg.base_url = url;
+    cfg.connect_timeout_ms = WAIT_MS;
     assert_null(http_client_new_curl(&f->loop, &cfg, &c));
     return c;
 }
@@ -260,6 +261,7 @@ static struct result *start(struct fixture *f, struct http_client *c, struct htt
 {
     struct result *r = gs_alloc(sizeof(*r));
     r->f = f;
+    call.timeout_ms = call.timeout_ms ? call.timeout_ms : WAIT_MS;
     r->op = http_send(c, &call, cb, r);
     return r;
 }

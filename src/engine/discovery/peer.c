@@ -69,7 +69,7 @@ static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
 static struct gs_error *make_tokens(uv_loop_t *loop, const struct engine_oauth2 *o,
                                     struct http_tokens **ret)
 {
-    struct http_client *client;
+    struct http_client *client = NULL;
     GS_AUTO_FREE struct http_header *params = gs_alloc_array(o->n_params + 1, sizeof(*params));
     struct gs_error *err = plain_client(loop, "", &o->http, &client);
     if (err)
@@ -93,7 +93,7 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
                                     struct http_client **ret)
 {
     struct http_tokens *own = NULL, **shared = tokens ? tokens : &own;
-    struct http_client *client;
+    struct http_client *client = NULL;
     struct gs_error *err = NULL;
     if (http->oauth2 && !*shared)
         err = make_tokens(loop, http->oauth2, shared);

@@ -3,6 +3,7 @@
 // are only collected; callers hear of them after libcurl has returned, so that they may cancel,
 // send and free as they like.
 #include "base/clock.h"
+#include "base/cover.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "net/curl_spares.h"
@@ -168,17 +169,25 @@ static enum gs_code code_of(CURLcode result)
     }
 }
 
+// For errors: without the password that a URL may have.
+static char *shown_name(const struct curl_op *op)
+{
+    char *covered = gs_cover_url(op->name);
+    return covered ? covered : gs_strdup(op->name);
+}
+
 static struct gs_error *error_of(struct curl_op *op)
 {
+    if (!op->failed && !op->too_large && op->result == CURLE_OK)
+        return NULL;
+    GS_AUTO_FREE char *name = shown_name(op);
     if (op->failed)
-        return GS_TAKE(op->failed);
+        return gs_error_wrap(GS_TAKE(op->failed), "%s", name);
     if (op->too_large)
-        return gs_error_new(GS_ELIMIT, "%s: the reply is larger than the limit of %zu bytes",
-                            op->name, op->max_reply);
-    if (op->result != CURLE_OK)
-        return gs_error_new(code_of(op->result), "%s: %s", op->name,
-                            op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
-    return NULL;
+        return gs_error_new(GS_ELIMIT, "%s: the reply is larger than the limit of %zu bytes", name,
+                            op->max_reply);
+    return gs_error_new(code_of(op->result), "%s: %s", name,
+                        op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
 }
 
 static void complete(struct curl_op *op)
@@ -534,7 +543,7 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
         spare = curl_spares_take(&c->spares, url);
     op->easy = spare.easy ? spare.easy : curl->easy_init();
     if (!op->easy)
-        return gs_error_new(GS_EIO, "%s: libcurl gave no handle", op->name);
+        return gs_error_new(GS_EIO, "libcurl gave no handle");
     curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
     curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
@@ -544,10 +553,10 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
         set_up(op, method, url, call->body);
     struct gs_error *err = add_headers(op, call);
     if (err)
-        return gs_error_wrap(err, "%s", op->name);
+        return err;
     CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
     if (rc != CURLM_OK)
-        return gs_error_new(GS_EIO, "%s: %s", op->name, curl->multi_strerror(rc));
+        return gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
     return NULL;
 }
 

@@ -44,7 +44,8 @@ static inline void put_change(struct writer *w, int64_t number)
     static const struct {
         uint8_t head, low_bits;
     } forms[] = {{0, 7}, {0x80, 6}, {0xc0, 5}, {0xe0, 4}, {0xf0, 3}};
-    uint64_t z = decimal_zigzag(number - w->last_number);
+    // In unsigned numbers: the one before may be a damaged file's.
+    uint64_t z = decimal_zigzag((int64_t)((uint64_t)number - (uint64_t)w->last_number));
     w->last_number = number;
     if (z >> 35) {
         put_bytes(w, BLOCK_WIDE, 1);

@@ -262,6 +262,20 @@ static void test_series_with_timestamps_end_when_asked(void **state)
     stop(&w);
 }
 
+static void test_series_that_are_tracked_no_longer_go_on(void **state)
+{
+    struct engine_scrape_config track = plain;
+    track.track_staleness = true;
+    struct world w = start(&track);
+    open_target(&w);
+    text(&w, 10000, "a 1 9000\n");
+    scrape_ingest_reconfigure(w.in, &plain);
+    text(&w, 11000, "a 2 10500\n");
+    text(&w, 12000, "a 3 10900\n"); // behind where a marker would stand
+    expect(&w, 12000, "__name__=a," T " 3\n");
+    stop(&w);
+}
+
 static void test_duplicates_are_counted(void **state)
 {
     struct world w = start(&plain);
@@ -491,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_labels),
         cmocka_unit_test(test_own_timestamps),
         cmocka_unit_test(test_series_with_timestamps_end_when_asked),
+        cmocka_unit_test(test_series_that_are_tracked_no_longer_go_on),
         cmocka_unit_test(test_duplicates_are_counted),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_the_stores_series_limit),

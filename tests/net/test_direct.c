@@ -326,6 +326,29 @@ static void test_nobody_listens(void **state)
     end(&f);
 }
 
+static void test_errors_cover_the_password(void **state)
+{
+    static const struct http_callbacks cb = {.on_done = on_done};
+    static const char *const methods[] = {"GET", "POST"};
+    struct fixture f;
+    begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
+        struct http_client_config cfg = {.base_url = "http://name:word@127.0.0.1:1"};
+        struct http_client *client;
+        struct result r = {0};
+        struct http_call call = {.method = methods[i], .path = "/a", .timeout_ms = WAIT_MS};
+        assert_ok(http_client_new_direct(&f.loop, &cfg, &client));
+        (void)http_send(client, &call, &cb, &r);
+        while (!r.done)
+            uv_run(&f.loop, UV_RUN_ONCE);
+        assert_null(strstr(gs_error_message(r.err), "word"));
+        assert_error(GS_TAKE(r.err), GS_EUNAVAIL, " http://name:xxxxx@127.0.0.1:1/a: ");
+        result_finish(&r);
+        http_client_free(client);
+    }
+    end(&f);
+}
+
 static void test_too_large(void **state)
 {
     struct fixture f;
@@ -396,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_headers_go_along_through_libcurl),
         cmocka_unit_test(test_names_are_resolved),
         cmocka_unit_test(test_nobody_listens),
+        cmocka_unit_test(test_errors_cover_the_password),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_no_reply_in_time),
         cmocka_unit_test(test_cancel),

@@ -218,6 +218,35 @@ static void old_blocks_are_dropped(void **state)
     (void)state;
 }
 
+// What its record's checksum vouches for may be anything: a number that nothing can be taken from.
+static void a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
+{
+    static const char lowest[] = "\xf8\xff\xff\xff\xff\xff\xff\xff\xff";
+    struct stream s = {0};
+    struct stream_heap heap = {0};
+    struct tsdb_samples out = {0};
+    ptrdiff_t samples = 0;
+    struct times *times = times_push(times_new(1), 1000);
+    heap.bytes += (ptrdiff_t)times_bytes(times);
+    const struct saved_block b = {.times = times,
+                                  .n = 1,
+                                  .samples = 1,
+                                  .data = gs_slice_make(lowest, sizeof(lowest) - 1),
+                                  .room = sizeof(lowest) - 1};
+    assert_true(stream_load(&s, &b, &samples, &heap));
+    times_unref(times);
+    stream_resume(&s, &samples, &heap);
+    assert_int_equal(samples, 1);
+    stream_append(&s, 2000, 5, &heap);
+    stream_read(&s, INT64_MIN, INT64_MAX, &out);
+    assert_int_equal(out.n, 2);
+    assert_true(out.v[0] == (double)INT64_MIN && out.v[1] == 5);
+    stream_clear(&s, &heap);
+    slabs_finish(&heap.slabs);
+    tsdb_samples_finish(&out);
+    (void)state;
+}
+
 // Series of one target, and series with times of their own.
 static void typical_series_are_small(void **state)
 {
@@ -264,6 +293,7 @@ int main(void)
         cmocka_unit_test(runs_with_gaps_are_read_bit_for_bit),
         cmocka_unit_test(numbers_of_a_run_are_those_of_its_values),
         cmocka_unit_test(old_blocks_are_dropped),
+        cmocka_unit_test(a_block_of_a_file_with_the_lowest_number_takes_more_values),
         cmocka_unit_test(typical_series_are_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/config/show.h"
 
+#include "base/cover.h"
 #include "base/mem.h"
 
 #include <strings.h>
@@ -23,18 +24,6 @@ static bool is_secret(const char *key)
 static bool holds_secrets(const char *key)
 {
     return gs_streq(key, "secrets") || gs_streq(key, "proxy_connect_header");
-}
-
-// The password of http://user:password@host, as Go covers it.
-static char *cover_url(const char *text)
-{
-    const char *start = strstr(text, "://");
-    const char *colon = start ? start + 3 + strcspn(start + 3, "/?#:@") : NULL;
-    if (!colon || *colon != ':')
-        return NULL;
-    const char *end = start + 3 + strcspn(start + 3, "/?#");
-    const char *at = memrchr(colon, '@', (size_t)(end - colon));
-    return at ? gs_format("%.*s:xxxxx%s", (int)(colon - text), text, at) : NULL;
 }
 
 // Scalars that YAML reads back as they are, without quotes.
@@ -71,7 +60,7 @@ static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
     if (cover && !json_is_null(j)) {
         gs_buf_add_str(out, covered);
     } else if (json_is_string(j)) {
-        GS_AUTO_FREE char *url = cover_url(json_string_value(j));
+        GS_AUTO_FREE char *url = gs_cover_url(json_string_value(j));
         add_text(out, url ? url : json_string_value(j));
     } else {
         gs_json_dump(j, out);

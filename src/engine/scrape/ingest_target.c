@@ -162,6 +162,8 @@ static void forget(struct scrape_ingest *in, bool only_timed)
 void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg)
 {
     in->cfg = cfg;
+    if (!cfg->track_staleness) // else the next scrape would end them all
+        timed_set_finish(&in->timed);
     forget(in, false);
 }
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/cover.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+char *gs_cover_url(const char *text)
+{
+    const char *start = strstr(text, "://");
+    const char *colon = start ? start + 3 + strcspn(start + 3, "/?#:@") : NULL;
+    if (!colon || *colon != ':')
+        return NULL;
+    const char *end = start + 3 + strcspn(start + 3, "/?#");
+    const char *at = memrchr(colon, '@', (size_t)(end - colon));
+    return at ? gs_format("%.*s:xxxxx%s", (int)(colon - text), text, at) : NULL;
+}

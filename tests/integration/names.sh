@@ -48,7 +48,7 @@ all_scraped() {
 # under GLOBAL: both on the jobs under these settings of global.
 under() {
     rm -rf "$dir/accept" "$dir/data" && mkdir "$dir/accept"
-    printf 'global: {scrape_interval: 2s%s}\nscrape_configs:%s\n' "${1:+, $1}" "$jobs" >"$dir/prometheus.yml"
+    printf 'global: {scrape_interval: 4s%s}\nscrape_configs:%s\n' "${1:+, $1}" "$jobs" >"$dir/prometheus.yml"
     start_both "$cache/prometheus"
     wait_for "the engine has scraped all pages" all_scraped "$ours"
     wait_for "Prometheus has scraped all pages" all_scraped "$theirs"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/pages_lib.sh"
 
 {
-    printf 'global: {scrape_interval: 1s}\nscrape_configs:\n'
+    printf 'global: {scrape_interval: 2s}\nscrape_configs:\n'
     printf -- '- {job_name: tracked, metrics_path: /page, track_timestamps_staleness: true, static_configs: [{targets: ["%s"]}]}\n' "$pages"
     printf -- '- {job_name: usual, metrics_path: /page, static_configs: [{targets: ["%s"]}]}\n' "$pages"
     printf -- '- {job_name: ignored, metrics_path: /page, track_timestamps_staleness: true, honor_timestamps: false, static_configs: [{targets: ["%s"]}]}\n' "$pages"

@@ -10,6 +10,7 @@
 #include "engine/rules/manager.h"
 #include "net/http_server.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -403,6 +404,17 @@ static bool alertmanager_has_it(struct world *w)
     return false;
 }
 
+static bool listens(int port)
+{
+    const struct sockaddr_in at = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+    close(fd);
+    return ok;
+}
+
 static void test_real_alertmanager(void **state)
 {
     if (access(ALERTMANAGER, X_OK) != 0) {
@@ -430,9 +442,8 @@ static void test_real_alertmanager(void **state)
     w.targets[0] = gs_format("127.0.0.1:%d", port);
     w.am.path_prefix = NULL;
     w.am.http = (struct engine_http){0};
-    int64_t ready = gs_mono_ns() + 2 * GS_NS_PER_SEC; // until it listens
-    while (gs_mono_ns() < ready)
-        usleep(50000);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !listens(port); usleep(50000))
+        assert_true(gs_mono_ns() < end);
     apply(&w);
     put(&w, "0", 90);
     w.requests = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/json.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "codec/utf8.h"
 
 #include <stdarg.h>
 
@@ -137,10 +139,30 @@ void gs_json_del(json_t *j, ...)
         json_object_del(j, key);
 }
 
+// As Go's encoder: what is no UTF-8 becomes U+FFFD. A peer's answer may be in a text.
+static json_t *any_text(const char *value)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct gs_slice rest = gs_slice_of(value);
+    json_t *whole = json_string(value);
+    if (whole)
+        return whole;
+    while (rest.len) {
+        size_t n = gs_utf8_valid_prefix(rest);
+        gs_buf_add(&out, rest.data, n);
+        if (n < rest.len) {
+            gs_buf_add_str(&out, "\xef\xbf\xbd");
+            n++;
+        }
+        rest = gs_slice_make(rest.data + n, rest.len - n);
+    }
+    return json_stringn(out.data, out.len);
+}
+
 void gs_json_set_str(json_t *obj, const char *key, const char *value)
 {
     if (value)
-        json_object_set_new(obj, key, json_string(value));
+        json_object_set_new(obj, key, any_text(value));
     else
         json_object_del(obj, key);
 }

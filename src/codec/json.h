@@ -53,8 +53,8 @@ bool gs_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel))
 void gs_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
 void gs_json_del(json_t *j, ...) __attribute__((sentinel));
 
-void gs_json_set_str(json_t *obj, const char *key,
-                     const char *value); // NULL value: removes the key
+// Bytes that are no UTF-8 become U+FFFD. NULL value: removes the key.
+void gs_json_set_str(json_t *obj, const char *key, const char *value);
 void gs_json_set_int(json_t *obj, const char *key, int64_t value);
 void gs_json_set_bool(json_t *obj, const char *key, bool value);
 // printf into a JSON string.

@@ -40,12 +40,23 @@ static void test_paths(void **state)
     assert_null(gs_json_get(j, "spec", "replicas", NULL));
 }
 
+static void test_texts_that_are_no_utf8_are_kept_as_far_as_they_are(void **state)
+{
+    GS_AUTO_JSON json_t *j = json_object();
+    gs_json_set_str(j, "a", "\xff\xc3x \xc3\xa9\xe2\x82");
+    gs_json_set_str(j, "b", "\xc3\xa9");
+    assert_string_equal(json_string_value(json_object_get(j, "a")),
+                        "\xef\xbf\xbd\xef\xbf\xbdx \xc3\xa9\xef\xbf\xbd\xef\xbf\xbd");
+    assert_string_equal(json_string_value(json_object_get(j, "b")), "\xc3\xa9");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_and_dump),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_texts_that_are_no_utf8_are_kept_as_far_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

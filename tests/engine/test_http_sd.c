@@ -3,6 +3,7 @@
 #include "engine/discovery/provider.h"
 
 #include "../kube/loop.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/discovery/groups.h"
 #include "net/http_server.h"
@@ -160,6 +161,27 @@ static void a_first_failure_is_told_as_no_groups(void **state)
     (void)state;
 }
 
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+static void the_log_has_no_secrets_of_the_url(void **state)
+{
+    struct fixture f;
+    GS_AUTO_BUF struct gs_buf log = {0};
+    setup(&f);
+    f.cfg.url = "http://name:word@127.0.0.1:1/sd?token=word#word";
+    gs_log_set_sink(keep_line, &log);
+    start(&f);
+    loop_until(&f.loop, f.stats.http.failures >= 1);
+    gs_log_set_sink(NULL, NULL);
+    assert_non_null(strstr(log.data, "GET http://127.0.0.1:1/sd: "));
+    assert_null(strstr(log.data, "word"));
+    finish(&f);
+    (void)state;
+}
+
 static void other_settings_are_used_at_once(void **state)
 {
     struct fixture f;
@@ -242,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_list_becomes_groups_and_what_it_drops_goes),
         cmocka_unit_test(failures_keep_the_list_and_are_counted),
         cmocka_unit_test(a_first_failure_is_told_as_no_groups),
+        cmocka_unit_test(the_log_has_no_secrets_of_the_url),
         cmocka_unit_test(other_settings_are_used_at_once),
         cmocka_unit_test(content_types_are_those_of_json),
         cmocka_unit_test(wrong_lists_are_refused_whole),

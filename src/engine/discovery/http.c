@@ -4,6 +4,7 @@
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"
+#include "base/cover.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -78,16 +79,25 @@ static char *shown_url(const char *url)
     return gs_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(from, "?#"), from);
 }
 
+// The client's errors begin with the URL.
+static char *shown_problem(const struct sd_http *s, const char *shown, const char *text)
+{
+    GS_AUTO_FREE char *covered = gs_cover_url(s->cfg->url);
+    const char *url = covered ? covered : s->cfg->url, *at = strstr(text, url);
+    return at ? gs_format("%.*s%s%s", (int)(at - text), text, shown, at + strlen(url))
+              : gs_strdup(text);
+}
+
 // The log has each problem once. err is taken.
 static void tell(struct sd_http *s, struct gs_error *err)
 {
-    const char *text = err ? gs_error_message(err) : NULL;
     GS_AUTO_FREE char *url = shown_url(s->cfg->url);
+    GS_AUTO_FREE char *text = err ? shown_problem(s, url, gs_error_message(err)) : NULL;
     if (text && !gs_streq(text, s->problem))
         gs_warn("http_sd", "%s: unable to refresh target groups, the last ones stay: %s", url,
                 text);
     free(s->problem);
-    s->problem = gs_strdup(text);
+    s->problem = GS_TAKE(text);
     gs_error_free(err);
 }
 

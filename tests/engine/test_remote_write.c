@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/config/config.h"
 #include "engine/remote/remote_write.h"
 #include "net/http_server.h"
 #include "write_request.h"
@@ -358,6 +359,30 @@ static bool tells(struct fixture *f, const char *line)
     return strstr(metrics.data, line) != NULL;
 }
 
+// What relabelling drops takes no room in a batch, however little there is left.
+static void test_dropped_series_take_no_room(void **state)
+{
+    struct fixture *f = *state;
+    struct engine_config *parsed = NULL;
+    assert_ok(engine_config_parse(
+        GS_SLICE("remote_write: [{url: 'http://h', write_relabel_configs: [{source_labels: [id], "
+                 "regex: '2', action: drop}]}]"),
+        "c", ".", &parsed));
+    f->cfg.write_relabel = parsed->remote_writes[0].write_relabel;
+    start(f);
+    int64_t now = gs_unix_ms() + 1000;
+    static const int samples[] = {30, 20, 5}; // of 37 in a batch
+    for (int s = 0; s < 3; s++)
+        for (int i = 0; i < samples[s]; i++)
+            append(f, s + 1, now + i, i);
+    run_until_is(f, &f->samples, 35);
+    GS_AUTO_FREE char *line = gs_format(",remote_name=\"\",url=\"%s\"} 20\n", f->url);
+    assert_true(tells(f, line));
+    remote_write_free(f->w);
+    f->w = NULL;
+    engine_config_free(parsed);
+}
+
 static void test_samples_that_became_too_old_are_left_out(void **state)
 {
     struct fixture *f = *state;
@@ -388,6 +413,7 @@ int main(void)
         TEST(test_a_reload_loses_nothing),
         TEST(test_a_flush_sends_all_at_once),
         TEST(test_a_flush_within_a_turn_waits_for_the_next_one),
+        TEST(test_dropped_series_take_no_room),
         TEST(test_samples_that_became_too_old_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

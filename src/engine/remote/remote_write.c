@@ -159,23 +159,23 @@ static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
     return n;
 }
 
-static void encode(struct remote_write *w, tsdb_ref ref, size_t n_samples)
+// The labels that the series goes by; false: relabelling drops it.
+static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics_label **ret,
+                      size_t *ret_n)
 {
     size_t n = merge_labels(w, ref);
-    const struct metrics_label *labels = w->labels;
-    if (w->cfg->write_relabel.n) {
-        engine_labels_clear(&w->builder);
-        for (size_t i = 0; i < n; i++)
-            engine_labels_set(&w->builder, labels[i].name, labels[i].value);
-        if (!engine_relabel(&w->cfg->write_relabel, &w->builder) || !w->builder.len) {
-            w->samples_dropped += n_samples;
-            return;
-        }
-        labels = w->builder.items;
-        n = w->builder.len;
-    }
-    remote_encode_series(&w->raw, labels, n, w->samples.t, w->samples.v, n_samples);
-    w->batch_samples += n_samples;
+    *ret = w->labels;
+    *ret_n = n;
+    if (!w->cfg->write_relabel.n)
+        return true;
+    engine_labels_clear(&w->builder);
+    for (size_t i = 0; i < n; i++)
+        engine_labels_set(&w->builder, w->labels[i].name, w->labels[i].value);
+    if (!engine_relabel(&w->cfg->write_relabel, &w->builder))
+        return false;
+    *ret = w->builder.items;
+    *ret_n = w->builder.len;
+    return w->builder.len > 0;
 }
 
 static size_t max_batch(const struct remote_write *w)
@@ -224,10 +224,16 @@ static void fill_one(struct remote_write *w)
     }
     tsdb_read(w->db, ref, from.t_ms + 1, w->newest[w->at], &w->samples);
     drop_old(w, ref);
-    size_t room = max_batch(w) - w->batch_samples;
-    size_t n = w->samples.n < room ? w->samples.n : room;
+    size_t room = max_batch(w) - w->batch_samples, n = w->samples.n, n_labels;
+    const struct metrics_label *labels;
+    if (n && !labels_of(w, ref, &labels, &n_labels)) {
+        w->samples_dropped += n; // all at once: they need no room
+    } else if (n) {
+        n = n < room ? n : room;
+        remote_encode_series(&w->raw, labels, n_labels, w->samples.t, w->samples.v, n);
+        w->batch_samples += n;
+    }
     if (n) {
-        encode(w, ref, n);
         gs_grow(&w->marks, &w->marks_cap, w->n_marks, sizeof(*w->marks));
         w->marks[w->n_marks++] = (struct mark){ref, {from.id, w->samples.t[n - 1]}};
     }

@@ -144,11 +144,16 @@ static void measure_render(double seconds)
 
 // --- parse ---
 
+struct known { // what a scraper keeps of a line
+    uint64_t hash;
+    uint32_t len;
+};
+
 struct bodies {
     struct gs_buf texts[TARGETS];
     size_t bytes, samples;
     struct metrics_reader *reader;
-    struct metrics_line *lines; // as last read, of all targets
+    struct known *known; // lines as last read, of all targets
     struct tsdb *db;
     struct scrape_ingest *ingests[TARGETS];
     int64_t now_ms;
@@ -191,12 +196,14 @@ static void read_bodies(struct bodies *b, bool known)
     for (int i = 0; i < TARGETS; i++) {
         metrics_reader_start(b->reader, gs_buf_slice(&b->texts[i]), METRICS_TEXT, NULL);
         for (bool more = true;; n++) {
-            struct metrics_line *line = &b->lines[n];
+            struct metrics_line line;
             if (known)
-                metrics_reader_expect(b->reader, line->hash, line->identity.len);
-            bench_check(metrics_reader_next(b->reader, line, &more));
+                metrics_reader_expect(b->reader, b->known[n].hash, b->known[n].len);
+            bench_check(metrics_reader_next(b->reader, &line, &more));
             if (!more)
                 break;
+            if (!known || line.hash != b->known[n].hash)
+                b->known[n] = (struct known){line.hash, (uint32_t)line.identity.len};
         }
     }
     if (n != b->samples)
@@ -243,14 +250,14 @@ static void measure_read(struct bodies *b, double seconds)
 {
     char what[80];
     b->reader = metrics_reader_new();
-    b->lines = gs_alloc_array(b->samples + 1, sizeof(*b->lines));
+    b->known = gs_alloc_array(b->samples + 1, sizeof(*b->known));
     snprintf(what, sizeof(what), "scraper: read %d targets of %d series, %.0f MB", TARGETS,
              FIELDS * GPUS, (double)b->bytes / 1e6);
     print_rate(what, b, micro_time(seconds, read_first, b), FIRST_BAR_GBS);
     print_rate("scraper: read lines seen before", b, micro_time(seconds, read_known, b),
                KNOWN_BAR_GBS);
     metrics_reader_free(b->reader);
-    free(b->lines);
+    free(b->known);
 }
 
 static void measure_store(struct bodies *b, double seconds)

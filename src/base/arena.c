@@ -55,6 +55,11 @@ char *gs_arena_strndup(struct gs_arena *a, const char *s, size_t n)
     return copy;
 }
 
+char *gs_arena_strdup(struct gs_arena *a, const char *s)
+{
+    return s ? gs_arena_strndup(a, s, strlen(s)) : NULL;
+}
+
 void gs_arena_clear(struct gs_arena *a)
 {
     while (a->head && a->head->next) { // the newest is the largest

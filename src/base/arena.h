@@ -15,6 +15,7 @@ struct gs_arena {
 
 void *gs_arena_alloc(struct gs_arena *a, size_t size) GS_MUST_USE; // zeroed, 16-aligned
 char *gs_arena_strndup(struct gs_arena *a, const char *s, size_t n) GS_MUST_USE;
+char *gs_arena_strdup(struct gs_arena *a, const char *s) GS_MUST_USE; // NULL gives NULL
 void gs_arena_clear(struct gs_arena *a);
 // As _clear, keeping one block that would have held everything: for work that repeats.
 void gs_arena_recycle(struct gs_arena *a);

@@ -30,11 +30,6 @@ static void add(struct hpa_values *values, struct hpa_sample sample)
     values->items[values->len++] = sample;
 }
 
-static const char *keep(struct gs_arena *arena, const char *s)
-{
-    return s ? gs_arena_strndup(arena, s, strlen(s)) : NULL;
-}
-
 static struct gs_error *items_of(const json_t *body, const json_t **ret)
 {
     const json_t *items = json_object_get(body, "items");
@@ -61,7 +56,7 @@ struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
         const char *name = gs_json_str(item, "describedObject", "name", NULL);
-        struct hpa_sample s = {.pod = keep(arena, name ? name : ""),
+        struct hpa_sample s = {.pod = gs_arena_strdup(arena, name ? name : ""),
                                .timestamp_ms = read_time(item, now_ms),
                                .window_ms = window_ms(item)};
         err = read_quantity(json_object_get(item, "value"), &s.value);
@@ -131,7 +126,7 @@ struct gs_error *hpa_read_resource(const json_t *body, const char *resource, con
         const json_t *item = json_array_get(items, i);
         const char *name = kube_name(item);
         int64_t window = duration_ms(item, "window");
-        struct hpa_sample s = {.pod = keep(arena, name ? name : ""),
+        struct hpa_sample s = {.pod = gs_arena_strdup(arena, name ? name : ""),
                                .timestamp_ms = read_time(item, now_ms),
                                .window_ms = window ? window : -1};
         bool found;

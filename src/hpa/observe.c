@@ -63,7 +63,7 @@ static const char *say(struct gs_arena *arena, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    return gs_arena_strndup(arena, text, strlen(text));
+    return gs_arena_strdup(arena, text);
 }
 
 struct request {

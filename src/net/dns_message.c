@@ -146,7 +146,7 @@ static bool read_address(const struct raw_record *raw, int family, size_t size,
     }
     if (!inet_ntop(family, data, text, sizeof(text)))
         return false;
-    ret->target = gs_arena_strndup(mem, text, strlen(text));
+    ret->target = gs_arena_strdup(mem, text);
     return true;
 }
 
@@ -160,7 +160,7 @@ static bool read_target(const struct reader *message, const struct raw_record *r
     if (raw->len <= at || !read_name(&r, name) || r.at != raw->data + raw->len)
         return false;
     (void)snprintf(name + strlen(name), 2, ".");
-    ret->target = gs_arena_strndup(mem, name, strlen(name));
+    ret->target = gs_arena_strdup(mem, name);
     return true;
 }
 

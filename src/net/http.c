@@ -100,7 +100,7 @@ void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
 
 void http_exchange_set_method(struct http_exchange *x, const char *method)
 {
-    x->method = gs_arena_strndup(&x->arena, method, strlen(method));
+    x->method = gs_arena_strdup(&x->arena, method);
 }
 
 static struct gs_error *add_query(struct http_exchange *x, struct gs_slice query)
@@ -166,10 +166,10 @@ void http_identity_copy(struct gs_arena *arena, const struct http_identity *from
     *ret = (struct http_identity){0};
     if (!from || !from->user)
         return;
-    ret->user = gs_arena_strndup(arena, from->user, strlen(from->user));
+    ret->user = gs_arena_strdup(arena, from->user);
     const char **groups = gs_arena_alloc(arena, (from->n_groups + 1) * sizeof(*groups));
     for (size_t i = 0; i < from->n_groups; i++)
-        groups[i] = gs_arena_strndup(arena, from->groups[i], strlen(from->groups[i]));
+        groups[i] = gs_arena_strdup(arena, from->groups[i]);
     ret->groups = groups;
     ret->n_groups = from->n_groups;
 }
@@ -181,12 +181,12 @@ void http_exchange_set_identity(struct http_exchange *x, const struct http_ident
 
 void http_exchange_set_peer(struct http_exchange *x, const char *peer)
 {
-    x->peer = gs_arena_strndup(&x->arena, peer, strlen(peer));
+    x->peer = gs_arena_strdup(&x->arena, peer);
 }
 
 void http_exchange_add_request_header(struct http_exchange *x, const char *name, const char *value)
 {
-    pairs_add(&x->headers, gs_arena_strndup(&x->arena, name, strlen(name)),
+    pairs_add(&x->headers, gs_arena_strdup(&x->arena, name),
               gs_arena_strndup(&x->arena, value ? value : "", value ? strlen(value) : 0));
 }
 
@@ -311,8 +311,8 @@ static bool answer_once(struct http_exchange *x)
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
-    pairs_add(&x->reply_headers, gs_arena_strndup(&x->arena, name, strlen(name)),
-              gs_arena_strndup(&x->arena, value, strlen(value)));
+    pairs_add(&x->reply_headers, gs_arena_strdup(&x->arena, name),
+              gs_arena_strdup(&x->arena, value));
 }
 
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct gs_slice body)

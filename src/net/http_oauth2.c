@@ -264,25 +264,20 @@ static void on_begin(uv_timer_t *timer)
     http_tokens_unref(t);
 }
 
-static const char *copy_text(struct gs_arena *mem, const char *text)
-{
-    return text ? gs_arena_strndup(mem, text, strlen(text)) : NULL;
-}
-
 static void copy_config(struct http_tokens *t, const struct http_oauth2_config *cfg)
 {
     const char **scopes = gs_arena_alloc(&t->mem, (cfg->n_scopes + 1) * sizeof(*scopes));
     struct http_header *params = gs_arena_alloc(&t->mem, (cfg->n_params + 1) * sizeof(*params));
     for (size_t i = 0; i < cfg->n_scopes; i++)
-        scopes[i] = copy_text(&t->mem, cfg->scopes[i]);
+        scopes[i] = gs_arena_strdup(&t->mem, cfg->scopes[i]);
     for (size_t i = 0; i < cfg->n_params; i++)
-        params[i] = (struct http_header){copy_text(&t->mem, cfg->params[i].name),
-                                         copy_text(&t->mem, cfg->params[i].value)};
+        params[i] = (struct http_header){gs_arena_strdup(&t->mem, cfg->params[i].name),
+                                         gs_arena_strdup(&t->mem, cfg->params[i].value)};
     t->cfg = (struct http_oauth2_config){
-        .token_url = copy_text(&t->mem, cfg->token_url),
-        .client_id = copy_text(&t->mem, cfg->client_id),
-        .secret = copy_text(&t->mem, cfg->secret),
-        .secret_file = copy_text(&t->mem, cfg->secret_file),
+        .token_url = gs_arena_strdup(&t->mem, cfg->token_url),
+        .client_id = gs_arena_strdup(&t->mem, cfg->client_id),
+        .secret = gs_arena_strdup(&t->mem, cfg->secret),
+        .secret_file = gs_arena_strdup(&t->mem, cfg->secret_file),
         .scopes = scopes,
         .n_scopes = cfg->n_scopes,
         .params = params,

@@ -208,11 +208,6 @@ static uint16_t port_of(int fd)
 
 // --- start and stop ---
 
-static const char *copy_text(struct gs_arena *arena, const char *text)
-{
-    return text ? gs_arena_strndup(arena, text, strlen(text)) : NULL;
-}
-
 static void copy_config(struct http_server *s, const struct http_server_config *cfg)
 {
     size_t n = 0;
@@ -220,9 +215,9 @@ static void copy_config(struct http_server *s, const struct http_server_config *
         n++;
     s->public_paths = gs_arena_alloc(&s->arena, (n + 1) * sizeof(*s->public_paths));
     for (size_t i = 0; i < n; i++)
-        s->public_paths[i] = copy_text(&s->arena, cfg->public_paths[i]);
-    s->bearer_token = copy_text(&s->arena, cfg->bearer_token);
-    s->client_ca_pem = copy_text(&s->arena, cfg->client_ca_pem);
+        s->public_paths[i] = gs_arena_strdup(&s->arena, cfg->public_paths[i]);
+    s->bearer_token = gs_arena_strdup(&s->arena, cfg->bearer_token);
+    s->client_ca_pem = gs_arena_strdup(&s->arena, cfg->client_ca_pem);
     s->tls = cfg->cert_pem && cfg->key_pem;
     s->ask_client_cert = cfg->ask_client_cert;
     s->require_identity = cfg->require_identity;

@@ -86,7 +86,7 @@ static struct token fail(struct lexer *l, const char *fmt, ...)
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
     struct token t = emit(l, T_ERROR, 0);
-    const char *kept = gs_arena_strndup(l->arena, text, strlen(text));
+    const char *kept = gs_arena_strdup(l->arena, text);
     t.text = gs_slice_of(kept ? kept : "out of memory");
     return t;
 }

@@ -148,7 +148,7 @@ static void read_metric(struct config_reader *r, const char *name, const json_t 
                         struct replay_metric *m)
 {
     static const char *const sources[] = {"utilization", "load", "queue"};
-    m->name = gs_arena_strndup(r->arena, name, strlen(name));
+    m->name = gs_arena_strdup(r->arena, name);
     if (json_is_object(v)) {
         m->source = REPLAY_SERIES;
         const char *key;
@@ -462,7 +462,7 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
         return err;
     }
     if (!*own->s.name)
-        own->s.name = gs_arena_strndup(&own->arena, path, strlen(path));
+        own->s.name = gs_arena_strdup(&own->arena, path);
     *ret = &own->s;
     return NULL;
 }

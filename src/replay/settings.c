@@ -73,7 +73,7 @@ static struct gs_error *set_number(struct replay_scenario *s, const char *name, 
 static struct gs_error *set_name(struct replay_scenario *s, const char *name, const char *value)
 {
     struct scenario_own *own = GS_CONTAINER_OF(s, struct scenario_own, s);
-    const char *copy = gs_arena_strndup(&own->arena, value, strlen(value));
+    const char *copy = gs_arena_strdup(&own->arena, value);
     *(gs_streq(name, "gpu") ? &s->gpu : &s->instance) = copy;
     struct gs_error *err = scenario_look_up(s);
     return err ? err : scenario_check(s);

@@ -130,8 +130,8 @@ static bool add_header(struct header_list *l, const char *name, const char *valu
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             return false;
     gs_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items));
-    l->items[l->n++] = (struct http_header){gs_arena_strndup(&l->arena, name, strlen(name)),
-                                            gs_arena_strndup(&l->arena, value, strlen(value))};
+    l->items[l->n++] =
+        (struct http_header){gs_arena_strdup(&l->arena, name), gs_arena_strdup(&l->arena, value)};
     l->items[l->n] = (struct http_header){0};
     return l->n <= MAX_USER_HEADERS;
 }

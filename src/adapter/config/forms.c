@@ -195,7 +195,7 @@ struct gs_error *adapter_read_form(struct gs_slice text, const char *name, int f
         return first_line
                    ? gs_error_wrap(err, "inside the ConfigMap that begins at line %d", first_line)
                    : err;
-    const char *kept = gs_arena_strndup(&c->arena, name, strlen(name));
+    const char *kept = gs_arena_strdup(&c->arena, name);
     struct adapter_reader r = {
         .base = {.name = kept, .marks = marks, .first_line = first_line, .arena = &c->arena},
         .out = c,

@@ -46,12 +46,12 @@ struct load {
 
 static const char *keep(struct table *t, const char *s)
 {
-    return gs_arena_strndup(&t->arena, s, strlen(s));
+    return gs_arena_strdup(&t->arena, s);
 }
 
 static const char *keep_lower(struct table *t, const char *s)
 {
-    char *copy = gs_arena_strndup(&t->arena, s, strlen(s));
+    char *copy = gs_arena_strdup(&t->arena, s);
     for (char *p = copy; *p; p++)
         *p = (char)tolower((unsigned char)*p);
     return copy;

@@ -142,12 +142,12 @@ static struct owners *collect(const struct owners_op *op)
             size_t pod = c->pods[k];
             const char *name = op->pods->items[pod];
             if (!place[pod]) {
-                pods[o->n_pods++] = gs_arena_strndup(&o->arena, name, strlen(name));
+                pods[o->n_pods++] = gs_arena_strdup(&o->arena, name);
                 place[pod] = o->n_pods;
             }
             own[k] = place[pod] - 1;
         }
-        items[i] = (struct owner){gs_arena_strndup(&o->arena, c->name, strlen(c->name)), own, c->n};
+        items[i] = (struct owner){gs_arena_strdup(&o->arena, c->name), own, c->n};
     }
     free(place);
     o->items = items;

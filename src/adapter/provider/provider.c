@@ -11,7 +11,7 @@
 
 static const char *keep(struct provider_call *c, const char *s)
 {
-    return s ? gs_arena_strndup(&c->arena, s, strlen(s)) : NULL;
+    return gs_arena_strdup(&c->arena, s);
 }
 
 static void call_free(struct provider_call *c)

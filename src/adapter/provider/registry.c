@@ -82,7 +82,7 @@ static void put(struct table *t, struct gs_buf *key, const struct registry_metri
 
 static const char *keep(struct table *t, const char *s)
 {
-    return gs_arena_strndup(&t->arena, s, strlen(s));
+    return gs_arena_strdup(&t->arena, s);
 }
 
 static void add_for_labels(struct registry *r, const struct adapter_rule *rule,

@@ -443,7 +443,7 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
     err = parse(gs_buf_slice(&text), path, dir, true, &c);
     if (err)
         return err;
-    c->path = gs_arena_strndup(&((struct own *)c->own)->arena, path, strlen(path));
+    c->path = gs_arena_strdup(&((struct own *)c->own)->arena, path);
     *ret = c;
     return NULL;
 }

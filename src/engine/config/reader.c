@@ -20,7 +20,7 @@ char *config_format(struct config_reader *r, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    return gs_arena_strndup(r->arena, text, strlen(text));
+    return gs_arena_strdup(r->arena, text);
 }
 
 static char *place_of(const struct config_reader *r, const json_t *value)

@@ -53,7 +53,7 @@ static struct sd_labels labels_of(struct gs_arena *a, const char *name, size_t p
                                   const struct dns_record *r)
 {
     struct sd_labels l = {.arena = a};
-    const char *target = gs_arena_strndup(a, r->target, strlen(r->target));
+    const char *target = gs_arena_strdup(a, r->target);
     bool srv = r->type == DNS_SRV;
     sd_labels_add(&l, "__address__",
                   sd_join_host_port(a, host_of(a, target), (int64_t)(srv ? r->port : port)));
@@ -72,7 +72,7 @@ static struct sd_labels labels_of(struct gs_arena *a, const char *name, size_t p
 static void add_answer(struct sd_dns *s, const char *name, const struct dns_answer *answer)
 {
     struct gs_arena *a = &s->found.arena;
-    const char *kept = gs_arena_strndup(a, name, strlen(name));
+    const char *kept = gs_arena_strdup(a, name);
     const struct metrics_label **targets = gs_arena_alloc(a, (answer->n + 1) * sizeof(*targets));
     size_t *counts = gs_arena_alloc(a, (answer->n + 1) * sizeof(*counts));
     for (size_t i = 0; i < answer->n; i++) {

@@ -116,7 +116,7 @@ void sd_groups_add(struct sd_group_list *l, const json_t *list, const char *from
                    const char *from_label, size_t n_before)
 {
     size_t n = json_array_size(list);
-    const char *kept = gs_arena_strndup(&l->arena, from, strlen(from));
+    const char *kept = gs_arena_strdup(&l->arena, from);
     for (size_t i = 0; i < n; i++)
         sd_group_list_add(l, group_of(&l->arena, json_array_get(list, i), kept, from_label, i));
     for (size_t i = n; i < n_before; i++)

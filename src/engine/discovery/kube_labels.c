@@ -22,7 +22,7 @@ void sd_labels_add(struct sd_labels *l, const char *name, const char *value)
 static char *vformat(struct gs_arena *a, const char *fmt, va_list ap)
 {
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
-    return gs_arena_strndup(a, text, strlen(text));
+    return gs_arena_strdup(a, text);
 }
 
 char *sd_format(struct gs_arena *a, const char *fmt, ...)

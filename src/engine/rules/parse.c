@@ -41,7 +41,7 @@ const char *rules_format(struct rules_builder *b, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    return gs_arena_strndup(&b->arena, text, strlen(text));
+    return gs_arena_strdup(&b->arena, text);
 }
 
 bool rules_scalar(struct rules_builder *b, const json_t *value, const char **ret)
@@ -88,8 +88,8 @@ const char *rules_label_map(struct rules_builder *b, const json_t *value, bool l
             return rules_format(b, "invalid %s name: %s", what, name);
         if (!rules_scalar(b, v, &text))
             return rules_format(b, "%s \"%s\" must be a text", what, name);
-        items[n++] = (struct metrics_label){
-            gs_slice_of(gs_arena_strndup(&b->arena, name, strlen(name))), gs_slice_of(text)};
+        items[n++] = (struct metrics_label){gs_slice_of(gs_arena_strdup(&b->arena, name)),
+                                            gs_slice_of(text)};
     }
     if (n)
         qsort(items, n, sizeof(*items), by_name);
@@ -182,8 +182,7 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
         "partial_response_strategy", NULL};
     if (!json_is_object(obj))
         return fail(src, obj, NULL, "a group must be a mapping");
-    struct rule_group g = {.file = gs_arena_strndup(&b->arena, src->file, strlen(src->file)),
-                           .query_offset_ms = -1};
+    struct rule_group g = {.file = gs_arena_strdup(&b->arena, src->file), .query_offset_ms = -1};
     const char *name = NULL;
     struct gs_error *err = check_keys(src, obj, "a rule group", keys);
     if (!err && (!rules_scalar(b, json_object_get(obj, "name"), &name) || !name || !*name))

@@ -429,7 +429,7 @@ static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i
         return;
     case TV_ARGS: {
         GS_AUTO_FREE char *name = gs_format("arg%zu", i);
-        const char *copy = gs_arena_strndup(&e->arena, name, strlen(name));
+        const char *copy = gs_arena_strdup(&e->arena, name);
         *key = tmpl_string(gs_slice_of(copy));
         *item = v->u.args.items[i];
         return;

@@ -28,7 +28,7 @@ static bool fail(struct call *c, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    c->why.text = gs_arena_strndup(&c->e->arena, text, strlen(text));
+    c->why.text = gs_arena_strdup(&c->e->arena, text);
     return false;
 }
 

@@ -596,7 +596,7 @@ struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
     if (!t->plain)
         gs_buf_add_str(&all, form->prelude);
     gs_buf_add_slice(&all, text);
-    t->name = gs_arena_strndup(&t->arena, name, strlen(name));
+    t->name = gs_arena_strdup(&t->arena, name);
     const char *copy = gs_arena_strndup(&t->arena, all.data, all.len);
     t->text = gs_slice_make(copy, copy ? all.len : 0);
     if (!t->name || !copy) {

@@ -173,9 +173,9 @@ static void copy_spec(struct scrape_target *t, const struct target_spec *s)
     t->spec = *s;
     t->spec.discovered = engine_labels_copy(&t->arena, s->discovered, s->n_discovered);
     t->spec.labels = engine_labels_copy(&t->arena, s->labels, s->n_labels);
-    t->spec.url = gs_arena_strndup(&t->arena, s->url, strlen(s->url));
+    t->spec.url = gs_arena_strdup(&t->arena, s->url);
     if (s->error)
-        t->spec.error = gs_arena_strndup(&t->arena, s->error, strlen(s->error));
+        t->spec.error = gs_arena_strdup(&t->arena, s->error);
     (void)snprintf(t->timeout, sizeof(t->timeout), "%g", (double)s->timeout_ms / 1000);
 }
 

@@ -183,7 +183,7 @@ static const char *check_url(const struct engine_label_builder *b, const char *u
         return NULL;
     GS_AUTO_FREE char *text = gs_format(
         "Get \"%s\": unsupported protocol scheme \"" GS_SLICE_FMT "\"", url, GS_SLICE_ARG(scheme));
-    return gs_arena_strndup(arena, text, strlen(text));
+    return gs_arena_strdup(arena, text);
 }
 
 static uint64_t key_of(const struct target_spec *s)
@@ -211,7 +211,7 @@ void target_resolve(const struct engine_scrape_config *cfg, const struct metrics
     s.dropped = !engine_relabel(&cfg->relabel, &b);
     GS_AUTO_FREE char *invalid = s.dropped ? NULL : check(&b, &s);
     if (invalid) {
-        s.invalid = gs_arena_strndup(arena, invalid, strlen(invalid));
+        s.invalid = gs_arena_strdup(arena, invalid);
     } else if (!s.dropped) {
         if (!get(&b, "instance").len)
             engine_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));

@@ -28,6 +28,8 @@ static void test_the_limit_gives_null(void **state)
     assert_null(gs_arena_alloc(&a, 64));
     assert_null(gs_arena_alloc(&a, SIZE_MAX));
     assert_non_null(gs_arena_strndup(&a, "x", 1));
+    assert_string_equal(gs_arena_strdup(&a, "whole"), "whole");
+    assert_null(gs_arena_strdup(&a, NULL));
     gs_arena_finish(&a);
 }
 

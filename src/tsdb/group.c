@@ -78,16 +78,30 @@ enum { SERIES_AHEAD = 24, BLOCK_AHEAD = 12, END_AHEAD = 6 };
 // Inlined always: a call of what only fetches has no effect that GCC would keep it for.
 #define FETCH __attribute__((always_inline)) static inline void
 
+static inline const struct stream *stream_of(const struct tsdb_group *g, size_t i)
+{
+    return i < g->n && g->refs[i] != TSDB_NO_REF ? &g->db->series[g->refs[i]].samples : NULL;
+}
+
 FETCH fetch_series(const struct tsdb_group *g, size_t i)
 {
-    if (i < g->n && g->refs[i] != TSDB_NO_REF)
-        __builtin_prefetch(&g->db->series[g->refs[i]].samples);
+    const struct stream *s = stream_of(g, i);
+    if (s)
+        __builtin_prefetch(s);
 }
 
 FETCH fetch_block(const struct tsdb_group *g, size_t i)
 {
-    if (i < g->n && g->refs[i] != TSDB_NO_REF)
-        stream_prefetch(&g->db->series[g->refs[i]].samples);
+    const struct stream *s = stream_of(g, i);
+    if (s)
+        stream_prefetch(s);
+}
+
+FETCH fetch_end(const struct tsdb_group *g, size_t i)
+{
+    const struct stream *s = stream_of(g, i);
+    if (s)
+        stream_prefetch_end(s);
 }
 
 FETCH fetch_first(const struct tsdb_group *g)
@@ -105,8 +119,7 @@ FETCH fetch_next(const struct tsdb_group *g, size_t i)
             __builtin_prefetch(&g->rows[k][i + 16]);
     fetch_series(g, i + SERIES_AHEAD);
     fetch_block(g, i + BLOCK_AHEAD);
-    if (i + END_AHEAD < g->n && g->refs[i + END_AHEAD] != TSDB_NO_REF)
-        stream_prefetch_end(&g->db->series[g->refs[i + END_AHEAD]].samples);
+    fetch_end(g, i + END_AHEAD);
 }
 
 void group_settle(struct tsdb_group *g)

@@ -188,10 +188,10 @@ static size_t max_batch(const struct remote_write *w)
 static void drop_old(struct remote_write *w, tsdb_ref ref)
 {
     struct tsdb_samples *s = &w->samples;
-    int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
     size_t n = 0;
     if (!w->cfg->age_limit_ms)
         return;
+    int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
     while (n < s->n && s->t[n] < oldest)
         n++;
     if (!n)
@@ -206,11 +206,13 @@ static void drop_old(struct remote_write *w, tsdb_ref ref)
 // A batch that waited too long for its receiver.
 static bool batch_is_old(const struct remote_write *w)
 {
+    if (!w->cfg->age_limit_ms || !w->body.len)
+        return false;
     int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
-    bool old = w->cfg->age_limit_ms && w->body.len;
     for (size_t i = 0; i < w->n_marks; i++)
-        old = old && w->marks[i].to.t_ms < oldest;
-    return old;
+        if (w->marks[i].to.t_ms >= oldest)
+            return false;
+    return true;
 }
 
 // What the next series has and the receiver does not, as far as it fits.

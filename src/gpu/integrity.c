@@ -58,11 +58,20 @@ static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu
 
 static void read_repair(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
 {
-    struct nvml_unrepairable u = {.version = NVML_VERSION_WORD(struct nvml_unrepairable, 1)};
+    // Neither word is a flag before the call, so the one that the driver changes is the flag.
+    static const uint32_t untouched = 0xA5A5A5A5;
+    union nvml_unrepairable u = {.versioned = {NVML_UNREPAIRABLE_VERSION, untouched}};
     nvml_ret ret = NVML(r, unrepairable, k->handle, &u);
+    uint32_t flag = 0;
     if (ret == NVML_ARGUMENT_VERSION_MISMATCH)
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_MEMORY_UNREPAIRABLE] = backend_integer(ret, u.flag != 0);
+    else if (ret == NVML_OK && u.versioned.flag != untouched)
+        flag = u.versioned.flag;
+    else if (ret == NVML_OK && u.flag_alone != NVML_UNREPAIRABLE_VERSION)
+        flag = u.flag_alone;
+    else if (ret == NVML_OK) // success, and nothing was written
+        ret = NVML_UNKNOWN;
+    d->fields[GPU_F_MEMORY_UNREPAIRABLE] = backend_integer(ret, flag != 0);
 }
 
 static unsigned count_links(struct gpu_reader *r, struct known_device *k, nvml_ret *ret)

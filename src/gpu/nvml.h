@@ -84,7 +84,7 @@
       (nvml_device, struct nvml_fabric_info *))                                                    \
     X(link_state, "nvmlDeviceGetNvLinkState", NULL, NULL, (nvml_device, unsigned, int *))          \
     X(unrepairable, "nvmlDeviceGetUnrepairableMemoryFlag_v1",                                      \
-      "nvmlDeviceGetUnrepairableMemoryFlag", NULL, (nvml_device, struct nvml_unrepairable *))      \
+      "nvmlDeviceGetUnrepairableMemoryFlag", NULL, (nvml_device, union nvml_unrepairable *))       \
     X(remapped_rows, "nvmlDeviceGetRemappedRows", NULL, NULL,                                      \
       (nvml_device, unsigned *, unsigned *, unsigned *, unsigned *))                               \
     X(field_values, "nvmlDeviceGetFieldValues", NULL, NULL,                                        \

@@ -118,11 +118,16 @@ struct nvml_fabric_info {
 static_assert(NVML_VERSION_WORD(struct nvml_fabric_info, 3) == 0x03000028, "nvmlGpuFabricInfo_v3");
 static_assert(offsetof(struct nvml_fabric_info, health_summary) == 36, "nvmlGpuFabricInfo_v2");
 
-struct nvml_unrepairable {
-    uint32_t version, flag;
+// NVIDIA's headers disagree about nvmlUnrepairableMemoryStatus_v1_t: the flag alone (nvml.h of
+// CUDA 13.1 and newer), or after a version word (DCGM 4.6, pynvml 13.590).
+union nvml_unrepairable {
+    struct {
+        uint32_t version, flag;
+    } versioned;
+    uint32_t flag_alone;
+    uint32_t room[16]; // in case a later struct is longer
 };
-static_assert(NVML_VERSION_WORD(struct nvml_unrepairable, 1) == 0x01000008,
-              "nvmlUnrepairableMemoryStatus_v1");
+#define NVML_UNREPAIRABLE_VERSION UINT32_C(0x01000008)
 
 union nvml_value {
     double d;

@@ -197,6 +197,25 @@ nvml_ret nvmlDeviceGetRemappedRows(nvml_device dev, unsigned *c, unsigned *u, un
     return NVML_OK;
 }
 
+nvml_ret nvmlDeviceGetUnrepairableMemoryFlag_v1(nvml_device dev, uint32_t *words)
+{
+    CHECK(dev);
+    switch (fake_nvml.unrepairable_bytes) {
+    case 8:
+        if (words[0] != 0x01000008)
+            return NVML_ARGUMENT_VERSION_MISMATCH;
+        words[1] = GPU(dev)->unrepairable;
+        return NVML_OK;
+    case 4:
+        words[0] = GPU(dev)->unrepairable;
+        return NVML_OK;
+    case 1:
+        return NVML_OK;
+    default:
+        return NVML_NOT_SUPPORTED;
+    }
+}
+
 nvml_ret nvmlDeviceGetTemperature(nvml_device dev, int sensor, unsigned *v)
 {
     return NVML_DEPRECATED;

@@ -24,6 +24,7 @@ struct fake_gpu {
     struct nvml_process_sample util_records[8];
     unsigned n_samples;
     struct nvml_sample samples[16];
+    unsigned unrepairable;
 };
 
 struct fake_nvml {
@@ -32,6 +33,8 @@ struct fake_nvml {
     unsigned stride; // of the _v3 process lists
     unsigned inits, shutdowns;
     nvml_ret memory_v2_ret;
+    unsigned
+        unrepairable_bytes; // 4 or 8: the struct's size; 1: nothing is written; 0: no such call
     _Atomic uint64_t last_seen_us; // as asked for by the last utilisation call
     atomic_bool hang;              // nvmlDeviceGetPowerUsage does not return while set
     atomic_bool hangs;             // it was called meanwhile

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/slice.h"
 #include "fake_nvml.h"
 #include "gpu/gpu.h"
 #include "patience.h"
@@ -168,6 +169,24 @@ static void fields_and_identity(void **state)
     assert_absent(d, GPU_F_NVLINK_BANDWIDTH, GPU_NOT_SUPPORTED);
     assert_absent(d, GPU_F_VGPU_LICENSE, GPU_NOT_SUPPORTED);
     assert_int_equal(s->n_errors, 0);
+}
+
+// The struct of this call differs between NVIDIA's headers.
+static void unrepairable_memory_of_either_layout(void **state)
+{
+    open_library("fakenvml2");
+    f.fake->gpus[0].unrepairable = 1;
+    const unsigned layouts[] = {4, 8};
+    for (size_t i = 0; i < GS_ARRAY_LEN(layouts); i++) {
+        f.fake->unrepairable_bytes = layouts[i];
+        const struct gpu_snapshot *s = sample();
+        assert_int_field(&s->devices[0], GPU_F_MEMORY_UNREPAIRABLE, 1);
+        assert_int_field(&s->devices[1], GPU_F_MEMORY_UNREPAIRABLE, 0);
+    }
+    f.fake->unrepairable_bytes = 0;
+    assert_absent(&sample()->devices[0], GPU_F_MEMORY_UNREPAIRABLE, GPU_NOT_SUPPORTED);
+    f.fake->unrepairable_bytes = 1; // success without a value is no 0
+    assert_absent(&sample()->devices[0], GPU_F_MEMORY_UNREPAIRABLE, GPU_FAILED);
 }
 
 static void old_driver(void **state)
@@ -516,6 +535,7 @@ int main(void)
         cmocka_unit_test_teardown(library_that_is_no_nvml, teardown),
         cmocka_unit_test_teardown(real_library_where_simulated_is_demanded, teardown),
         cmocka_unit_test_teardown(fields_and_identity, teardown),
+        cmocka_unit_test_teardown(unrepairable_memory_of_either_layout, teardown),
         cmocka_unit_test_teardown(old_driver, teardown),
         cmocka_unit_test_teardown(strides_behind_v3, teardown),
         cmocka_unit_test_teardown(process_lists, teardown),

@@ -8,10 +8,10 @@
 #include "base/slice.h"
 #include "cmd/simspec.h"
 #include "cmd/verbs.h"
+#include "codec/json.h"
 #include "kube/quantity.h"
 #include "nvmlsim/client.h"
 
-#include <jansson.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -155,8 +155,9 @@ static json_t *gpu_json(unsigned index, const struct sim_gpu_info *g)
 
 static void print_json(json_t *j)
 {
-    json_dumpf(j, stdout, JSON_INDENT(2));
-    putchar('\n');
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_json_dump_pretty(j, &text);
+    puts(text.data);
     json_decref(j);
 }
 

@@ -46,22 +46,6 @@ struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret)
     return NULL;
 }
 
-static int add_bytes(const char *data, size_t len, void *out)
-{
-    gs_buf_add(out, data, len);
-    return 0;
-}
-
-void gs_json_dump(const json_t *j, struct gs_buf *out)
-{
-    json_dump_callback(j, add_bytes, out, JSON_COMPACT | JSON_ENCODE_ANY);
-}
-
-void gs_json_dump_pretty(const json_t *j, struct gs_buf *out)
-{
-    json_dump_callback(j, add_bytes, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
-}
-
 static json_t *walk(const json_t *j, va_list path)
 {
     const char *key;

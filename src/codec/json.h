@@ -40,9 +40,11 @@ static inline char gs_json_escape(unsigned char c)
 
 // Errors name line and column. Duplicate keys are refused when `strict`.
 struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret);
-// Compact, one line, keys in insertion order, "/" not escaped.
+// Compact, one line, keys in insertion order, "/" not escaped. Numbers have the fewest digits that
+// read back as the same number, in the form of Go's encoder; real ones keep a ".0".
 void gs_json_dump(const json_t *j, struct gs_buf *out);
 void gs_json_dump_pretty(const json_t *j, struct gs_buf *out); // 2-space indent, as kubectl -o json
+char *gs_json_text(const json_t *j);                           // as gs_json_dump; caller frees
 
 // Walks object members: gs_json_get(obj, "spec", "template", NULL). Absent or not an object: NULL.
 json_t *gs_json_get(const json_t *j, ...) __attribute__((sentinel));

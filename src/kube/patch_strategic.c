@@ -50,8 +50,8 @@ static void go_print(const json_t *j, struct gs_buf *out)
     } else if (json_is_string(j)) {
         gs_buf_add_str(out, json_string_value(j));
     } else {
-        GS_AUTO_FREE char *text = json_dumps(j, JSON_ENCODE_ANY);
-        gs_buf_add_str(out, !text || json_is_null(j) ? "<nil>" : text);
+        GS_AUTO_FREE char *text = gs_json_text(j);
+        gs_buf_add_str(out, json_is_null(j) ? "<nil>" : text);
     }
 }
 

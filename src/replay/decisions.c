@@ -73,9 +73,8 @@ static void expect_quantity(struct run *r, const char *what, const json_t *want,
         kube_quantity_format_milli(got, text);
     GS_AUTO_ERROR struct gs_error *err = json_is_null(want) ? NULL : scene_milli(want, &milli);
     if (json_is_null(want) ? has : err || !has || milli != got) {
-        char *shown = json_dumps(want, JSON_ENCODE_ANY);
+        GS_AUTO_FREE char *shown = gs_json_text(want);
         fail(r, "%s: want %s, got %s", what, shown, text);
-        free(shown);
     }
 }
 

@@ -50,6 +50,63 @@ static void test_texts_that_are_no_utf8_are_kept_as_far_as_they_are(void **state
     assert_string_equal(json_string_value(json_object_get(j, "b")), "\xc3\xa9");
 }
 
+static void assert_dumped(const char *text, const char *want)
+{
+    GS_AUTO_JSON json_t *j = NULL;
+    assert_ok(gs_json_parse(gs_slice_of(text), true, &j));
+    GS_AUTO_FREE char *got = gs_json_text(j);
+    assert_string_equal(got, want);
+}
+
+static void test_numbers_have_the_fewest_digits_that_read_back_the_same(void **state)
+{
+    assert_dumped("[0.7, 0.1, 0.30000000000000004, 33.333333333333336]",
+                  "[0.7,0.1,0.30000000000000004,33.333333333333336]");
+    assert_dumped("[1.0, -0.0, 1e20, 1e21, 1e-6, 1.5e-7, 5e-324, 1.7976931348623157e308]",
+                  "[1.0,-0.0,100000000000000000000.0,1e+21,0.000001,1.5e-07,5e-324,"
+                  "1.7976931348623157e+308]");
+    assert_dumped("[0, -1, 9223372036854775807, -9223372036854775808]",
+                  "[0,-1,9223372036854775807,-9223372036854775808]");
+}
+
+static void test_every_number_reads_back_as_itself(void **state)
+{
+    uint64_t bits = 88172645463325252;
+    for (int i = 0; i < 20000; i++) {
+        bits ^= bits << 13; // xorshift: the same numbers in each run
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        double v;
+        memcpy(&v, &bits, sizeof(v));
+        GS_AUTO_JSON json_t *number = json_real(v), *again = NULL;
+        if (!number)
+            continue; // not finite
+        GS_AUTO_FREE char *text = gs_json_text(number);
+        assert_ok(gs_json_parse(gs_slice_of(text), true, &again));
+        if (!json_is_real(again) || json_real_value(again) != v)
+            fail_msg("%.17g is written as %s", v, text);
+    }
+}
+
+static void test_strings_are_escaped(void **state)
+{
+    assert_dumped("[\"a\\u0001\\b\\n\\\"\\\\/\\u007f\\u00e9\", \"\"]",
+                  "[\"a\\u0001\\u0008\\n\\\"\\\\/\x7f\xc3\xa9\",\"\"]");
+}
+
+static void test_pretty(void **state)
+{
+    GS_AUTO_JSON json_t *j = NULL;
+    assert_ok(gs_json_parse(GS_SLICE("{\"a\": [1, {\"b\": 0.7}], \"c\": {}, \"d\": [], "
+                                     "\"e\": [true, false, null]}"),
+                            true, &j));
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_json_dump_pretty(j, &out);
+    assert_string_equal(out.data, "{\n  \"a\": [\n    1,\n    {\n      \"b\": 0.7\n    }\n  ],\n"
+                                  "  \"c\": {},\n  \"d\": [],\n  \"e\": [\n    true,\n    false,\n"
+                                  "    null\n  ]\n}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -57,6 +114,10 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_texts_that_are_no_utf8_are_kept_as_far_as_they_are),
+        cmocka_unit_test(test_numbers_have_the_fewest_digits_that_read_back_the_same),
+        cmocka_unit_test(test_every_number_reads_back_as_itself),
+        cmocka_unit_test(test_strings_are_escaped),
+        cmocka_unit_test(test_pretty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,18 +300,12 @@ static struct gs_error *print_into(const struct query_print *p, const json_t *da
     return NULL;
 }
 
-// As promtool: the result alone, on one line. 15 digits write times as the server did.
-static struct gs_error *print_json(const struct query_print *p, const json_t *data,
-                                   struct gs_buf *out)
+// As promtool: the result alone, on one line.
+static void print_json(const struct query_print *p, const json_t *data, struct gs_buf *out)
 {
-    const json_t *shown = p->kind == QUERY_VALUES ? json_object_get(data, "result") : data;
-    char *text = json_dumps(shown, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-    if (!text)
-        return gs_error_new(GS_ELIMIT, "no memory for the answer");
     gs_buf_clear(out);
-    gs_buf_addf(out, "%s\n", text);
-    free(text);
-    return NULL;
+    gs_json_dump(p->kind == QUERY_VALUES ? json_object_get(data, "result") : data, out);
+    gs_buf_add_char(out, '\n');
 }
 
 struct gs_error *query_print(const struct query_print *p, const json_t *data, FILE *out,
@@ -322,7 +316,7 @@ struct gs_error *query_print(const struct query_print *p, const json_t *data, FI
     // Also for JSON: an answer that is none is an error in every format.
     struct gs_error *err = print_into(p, data, &arena, &text, ret_any);
     if (!err && p->format == QUERY_JSON)
-        err = print_json(p, data, &text);
+        print_json(p, data, &text);
     if (!err && text.len && fwrite(text.data, 1, text.len, out) != text.len)
         err = gs_error_new(GS_EIO, "standard output cannot be written");
     gs_arena_finish(&arena);

@@ -142,7 +142,7 @@ static bool amount_of(const char *resource, const json_t *quantity, double *ret)
     struct gs_slice text = gs_slice_of(json_string_value(quantity));
     GS_AUTO_FREE char *number = NULL;
     if (json_is_number(quantity)) {
-        number = json_dumps(quantity, JSON_ENCODE_ANY);
+        number = gs_json_text(quantity);
         text = gs_slice_of(number);
     }
     bool cpu = gs_streq(resource, "cpu");

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON text of jansson's values. jansson itself prints numbers with 17 digits: 0.7 becomes
+// 0.69999999999999996. Here a number has the fewest digits that read back as the same number.
+#include "base/num.h"
+#include "codec/json.h"
+
+#include <string.h>
+
+#define INDENT "  "
+
+struct writer {
+    struct gs_buf *out;
+    bool pretty;
+};
+
+static void add_string(struct gs_buf *out, const char *s, size_t len)
+{
+    size_t done = 0;
+    gs_buf_add_char(out, '"');
+    for (size_t i = 0; i < len; i++) {
+        char escape = gs_json_escape((unsigned char)s[i]);
+        if (!escape)
+            continue;
+        gs_buf_add(out, s + done, i - done);
+        done = i + 1;
+        if (escape == 'u')
+            gs_buf_addf(out, "\\u%04x", (unsigned)(unsigned char)s[i]);
+        else
+            gs_buf_addf(out, "\\%c", escape);
+    }
+    gs_buf_add(out, s + done, len - done);
+    gs_buf_add_char(out, '"');
+}
+
+static void add_integer(struct gs_buf *out, json_int_t v)
+{
+    if (v < 0)
+        gs_buf_add_char(out, '-');
+    gs_buf_add_u64(out, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+// Whole numbers keep a ".0", so that a reader finds a real number again.
+static void add_real(struct gs_buf *out, double v)
+{
+    char text[GS_DOUBLE_SIZE];
+    *gs_put_double(text, v, -6) = '\0';
+    gs_buf_add_str(out, text);
+    if (!strpbrk(text, ".e"))
+        gs_buf_add_str(out, ".0");
+}
+
+static void begin_item(const struct writer *w, bool first, unsigned depth)
+{
+    if (!first)
+        gs_buf_add_char(w->out, ',');
+    if (!w->pretty)
+        return;
+    gs_buf_add_char(w->out, '\n');
+    for (unsigned i = 0; i < depth; i++)
+        gs_buf_add_str(w->out, INDENT);
+}
+
+// NOLINTBEGIN(misc-no-recursion): as deep as the value, whose parsers bound it
+
+static void add_value(const struct writer *w, const json_t *j, unsigned depth);
+
+static void add_array(const struct writer *w, const json_t *j, unsigned depth)
+{
+    size_t n = json_array_size(j);
+    gs_buf_add_char(w->out, '[');
+    for (size_t i = 0; i < n; i++) {
+        begin_item(w, i == 0, depth + 1);
+        add_value(w, json_array_get(j, i), depth + 1);
+    }
+    if (n && w->pretty)
+        begin_item(w, true, depth);
+    gs_buf_add_char(w->out, ']');
+}
+
+static void add_object(const struct writer *w, const json_t *j, unsigned depth)
+{
+    bool first = true;
+    gs_buf_add_char(w->out, '{');
+    for (void *at = json_object_iter((json_t *)j); at;
+         at = json_object_iter_next((json_t *)j, at)) {
+        const char *key = json_object_iter_key(at);
+        begin_item(w, first, depth + 1);
+        first = false;
+        add_string(w->out, key, strlen(key));
+        gs_buf_add_str(w->out, w->pretty ? ": " : ":");
+        add_value(w, json_object_iter_value(at), depth + 1);
+    }
+    if (!first && w->pretty)
+        begin_item(w, true, depth);
+    gs_buf_add_char(w->out, '}');
+}
+
+static void add_value(const struct writer *w, const json_t *j, unsigned depth)
+{
+    if (json_is_object(j))
+        add_object(w, j, depth);
+    else if (json_is_array(j))
+        add_array(w, j, depth);
+    else if (json_is_string(j))
+        add_string(w->out, json_string_value(j), json_string_length(j));
+    else if (json_is_integer(j))
+        add_integer(w->out, json_integer_value(j));
+    else if (json_is_real(j))
+        add_real(w->out, json_real_value(j));
+    else
+        gs_buf_add_str(w->out, json_is_true(j) ? "true" : json_is_false(j) ? "false" : "null");
+}
+
+// NOLINTEND(misc-no-recursion)
+
+void gs_json_dump(const json_t *j, struct gs_buf *out)
+{
+    const struct writer w = {out, false};
+    if (j)
+        add_value(&w, j, 0);
+}
+
+void gs_json_dump_pretty(const json_t *j, struct gs_buf *out)
+{
+    const struct writer w = {out, true};
+    if (j)
+        add_value(&w, j, 0);
+}
+
+char *gs_json_text(const json_t *j)
+{
+    struct gs_buf out = {0};
+    gs_json_dump(j, &out);
+    return gs_buf_take(&out);
+}

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "exporter/counters.h"
 #include "exporter/render.h"
 #include "metrics/parse.h"
 #include "podresources_fixture.h"
@@ -121,6 +122,21 @@ static inline void of_pod(struct owner *o, const char *ns, const char *pod, cons
     set_text(o->namespace_name, sizeof(o->namespace_name), ns);
     set_text(o->pod, sizeof(o->pod), pod);
     set_text(o->container, sizeof(o->container), container);
+}
+
+// A counters file with every field and every computed family.
+static inline void all_counters(struct counters *ret)
+{
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        gs_buf_addf(&csv, "%s, %s, help\n", gpu_field_name(f), gpu_field_info(f)->type);
+    gs_buf_add_str(&csv, "DCGM_EXP_XID_ERRORS_COUNT, gauge, help\n"
+                         "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, help\n"
+                         "DCGM_EXP_GPU_HEALTH_STATUS, gauge, help\n"
+                         "DCGM_EXP_P2P_STATUS, gauge, help\n"
+                         "DCGM_EXP_XID_ERRORS_TOTAL, counter, help\n"
+                         "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, help\n");
+    assert_null(counters_parse(gs_buf_slice(&csv), ret));
 }
 
 static inline bool count(void *arg, const struct metrics_sample *s)

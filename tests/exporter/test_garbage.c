@@ -29,6 +29,7 @@ struct driver {
     struct gpu_backend *backend;
     struct owner_cache *owners;
     struct device_map *map;
+    struct counters all;
     char uuid[96];
     pid_t load;
 };
@@ -74,6 +75,7 @@ static int setup_driver(void **state)
     struct gpu_backend_config cfg = {
         .library = path, .wanted = wanted, .patience_ns = WAIT_NS, .hung_after_ns = WAIT_NS};
     assert_ok(gpu_backend_open(&cfg, &d->backend));
+    all_counters(&d->all);
     d->owners = owner_cache_new(&(struct owner_config){0});
     const struct pod_row row = {"ns", "a", "c", "nvidia.com/gpu", d->uuid};
     GS_AUTO_BUF struct gs_buf bytes = {0};
@@ -90,6 +92,7 @@ static int teardown_driver(void **state)
     waitpid(d->load, NULL, 0);
     owner_cache_free(d->owners);
     device_map_free(d->map);
+    counters_finish(&d->all);
     gpu_backend_close(d->backend);
     dlclose(d->library);
     sim_detach(d->sim);
@@ -165,7 +168,9 @@ static void check(struct driver *d, const struct sample *s, const char *what)
         check_processes(s, i, what);
     }
     GS_AUTO_BUF struct gs_buf page = {0};
-    render_gpus(&names, s, d->map, NULL, &page);
+    struct render_names with = names;
+    with.counters = &d->all;
+    render_gpus(&with, s, d->map, NULL, &page);
     size_t n = 0;
     struct gs_error *err = metrics_parse_text(gs_buf_slice(&page), NULL, count_sample, &n);
     if (err)

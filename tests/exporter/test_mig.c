@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of all fields on GPUs that are divided by MIG: a MIG device has a few values of its own,
+// and its GPU's for the rest. Run it under AddressSanitizer, too.
+#include "render_fixture.h"
+
+#include "nvmlsim/sim.h"
+#include "patience.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool is_own(enum gpu_field f)
+{
+    bool profiling = f >= GPU_F_PROF_GR_ENGINE_ACTIVE && f <= GPU_F_PROF_NVOFA1;
+    return profiling || f == GPU_F_FB_TOTAL || f == GPU_F_FB_FREE || f == GPU_F_FB_USED ||
+           f == GPU_F_FB_RESERVED || f == GPU_F_FB_USED_PERCENT;
+}
+
+static struct gpu_value as_kind(enum gpu_field f, int v)
+{
+    bool is_double = gpu_field_info(f)->kind == GPU_DOUBLE;
+    struct gpu_value value = {.validity = GPU_VALID, .is_double = is_double};
+    if (is_double)
+        value.d = v;
+    else
+        value.i = v;
+    return value;
+}
+
+// The number of the field on the GPU; 1000 more on the MIG device.
+static void fill(struct gpu_device *d, struct gpu_instance *in)
+{
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        d->fields[f] = as_kind(f, (int)f);
+    for (size_t i = 0; i < GPU_PROF_COUNT; i++)
+        in->prof[i] = as_kind(GPU_F_PROF_FIRST + i, 1000 + (int)(GPU_F_PROF_FIRST + i));
+    in->fb_total = as_kind(GPU_F_FB_TOTAL, 1000 + GPU_F_FB_TOTAL);
+    in->fb_free = as_kind(GPU_F_FB_FREE, 1000 + GPU_F_FB_FREE);
+    in->fb_used = as_kind(GPU_F_FB_USED, 1000 + GPU_F_FB_USED);
+    in->fb_reserved = as_kind(GPU_F_FB_RESERVED, 1000 + GPU_F_FB_RESERVED);
+    in->fb_used_ratio = as_kind(GPU_F_FB_USED_PERCENT, 1000 + GPU_F_FB_USED_PERCENT);
+}
+
+// The samples of each field.
+struct seen {
+    size_t of[GPU_F_COUNT];
+    double value[GPU_F_COUNT];
+};
+
+static bool take_value(void *arg, const struct metrics_sample *s)
+{
+    struct seen *seen = arg;
+    GS_AUTO_FREE char *name = gs_slice_dup(s->name);
+    enum gpu_field f = gpu_field_by_name(name);
+    if (f == GPU_F_COUNT)
+        return true;
+    seen->of[f]++;
+    seen->value[f] = s->value;
+    return true;
+}
+
+static void read_page(const struct gs_buf *page, struct seen *ret)
+{
+    *ret = (struct seen){0};
+    struct gs_error *err = metrics_parse_text(gs_buf_slice(page), NULL, take_value, ret);
+    if (err)
+        fail_msg("%s in:\n%s", gs_error_message(err), page->data);
+}
+
+static void values_are_its_own_or_those_of_its_gpu(void **state)
+{
+    struct fixture *f = *state;
+    GS_CLEANUP(counters_finish) struct counters all = {0};
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    f->sample->gpus->n_devices = 1;
+    d->n_instances = 1;
+    d->instances = gs_alloc_array(1, sizeof(*d->instances));
+    d->instances[0].gpu_instance_id = 7;
+    set_text(d->instances[0].uuid, 96, "MIG-1");
+    set_text(d->instances[0].profile, 32, "1g.10gb");
+    fill(d, d->instances);
+    all_counters(&all);
+    const struct render_names with = {.hostname_label = "hostname", .counters = &all};
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    struct seen seen;
+    read_page(&f->text, &seen);
+    for (enum gpu_field k = 0; k < GPU_F_COUNT; k++) {
+        if (gpu_field_info(k)->kind == GPU_TEXT)
+            continue;
+        int want = (int)k + (is_own(k) ? 1000 : 0);
+        if (seen.of[k] != 1 || seen.value[k] != want)
+            fail_msg("%s: %zu lines, the last is %f; want one of %d", gpu_field_name(k), seen.of[k],
+                     seen.value[k], want);
+    }
+}
+
+// --- simulated GPUs ---
+
+struct divided {
+    char name[64];
+    struct sim *sim;
+    struct counters all;
+    struct gpu_backend *backend;
+};
+
+static void divide(const char *spec_text, struct divided *ret)
+{
+    struct sim_spec spec;
+    GS_AUTO_FREE char *library =
+        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    snprintf(ret->name, sizeof(ret->name), "/gpuscale-test-mig-%d", getpid());
+    assert_ok(sim_spec_parse(spec_text, &spec));
+    strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
+    strcpy(spec.gpus[0].mig[1].profile, "3g.40gb");
+    spec.gpus[0].n_mig = 2;
+    assert_ok(sim_create(ret->name, &spec, &ret->sim));
+    setenv(SIM_ENV, ret->name, 1);
+    all_counters(&ret->all);
+    bool wanted[GPU_F_COUNT];
+    counters_wanted(&ret->all, wanted);
+    const struct gpu_backend_config cfg = {.library = library,
+                                           .simulated_only = true,
+                                           .wanted = wanted,
+                                           .patience_ns = WAIT_NS,
+                                           .hung_after_ns = WAIT_NS};
+    assert_ok(gpu_backend_open(&cfg, &ret->backend));
+}
+
+static void undivide(struct divided *d)
+{
+    gpu_backend_close(d->backend);
+    counters_finish(&d->all);
+    sim_detach(d->sim);
+    gs_error_free(sim_unlink(d->name));
+}
+
+static struct sample *take(struct divided *d)
+{
+    struct sample *s = gs_alloc(sizeof(*s));
+    assert_ok(gpu_backend_sample(d->backend, &s->gpus));
+    s->owners = gs_alloc_array(s->gpus->n_devices + 1, sizeof(*s->owners));
+    return s;
+}
+
+static bool is_integral(double v)
+{
+    return v == floor(v);
+}
+
+// What the page says of the fields of each MIG device lies within what a board can say.
+static bool check_plausible(void *arg, const struct metrics_sample *s)
+{
+    GS_AUTO_FREE char *name = gs_slice_dup(s->name);
+    enum gpu_field f = gpu_field_by_name(name);
+    (void)arg;
+    if (f == GPU_F_COUNT)
+        return true;
+    bool ratio = gs_streq(gpu_field_info(f)->unit, "ratio");
+    if (!isfinite(s->value) || fabs(s->value) > 1e12 || (ratio && (s->value < 0 || s->value > 1)) ||
+        (gpu_field_info(f)->kind == GPU_INTEGER && !is_integral(s->value)))
+        fail_msg("%s is %.17g", name, s->value);
+    return true;
+}
+
+static void all_fields_of(const char *board)
+{
+    struct divided d = {0};
+    divide(board, &d);
+    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    struct renderer *renderer = renderer_new(&with);
+    for (int pass = 0; pass < 3; pass++) {
+        struct sample *s = take(&d);
+        GS_AUTO_BUF struct gs_buf page = {0};
+        const struct render_input in = {.sample = s};
+        assert_int_equal(s->gpus->devices[0].n_instances, 2);
+        renderer_page(renderer, &in, &page);
+        assert_has(page.data, "GPU_I_PROFILE=\"1g.10gb\"");
+        struct gs_error *err =
+            metrics_parse_text(gs_buf_slice(&page), NULL, check_plausible, NULL);
+        if (err)
+            fail_msg("%s in:\n%s", gs_error_message(err), page.data);
+        sample_free(s);
+        usleep(110000); // performance counters need two samples
+    }
+    renderer_free(renderer);
+    undivide(&d);
+}
+
+static void page_of_all_fields_of_simulated_devices(void **state)
+{
+    (void)state;
+    all_fields_of("1xH100-80GB-HBM3");
+    all_fields_of("1xA100-SXM4-80GB"); // it has no performance counters by NVML
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(values_are_its_own_or_those_of_its_gpu, setup, teardown),
+        cmocka_unit_test(page_of_all_fields_of_simulated_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

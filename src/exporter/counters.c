@@ -200,6 +200,7 @@ void counters_wanted(const struct counters *c, bool *ret)
         if (c->rows[i].kind == COUNTER_EXP_HEALTH)
             health_wanted(ret);
     }
+    ret[GPU_F_XID_ERRORS] = true; // XIDs are logged
     // What the families per process and container are made of.
     ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
 }

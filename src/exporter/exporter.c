@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "exporter/absent.h"
 #include "exporter/cluster.h"
+#include "exporter/gpu_events.h"
 #include "exporter/missing.h"
 #include "exporter/render.h"
 #include "net/http_server.h"
@@ -33,7 +34,7 @@ struct exporter {
     size_t n_unopened;               // likewise
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
-    size_t hung;                      // GPUs that do not answer, as told last
+    struct gpu_events *gpu_events;
     struct sources sources;
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
@@ -98,14 +99,18 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
     bool busy = sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
+    GS_AUTO_BUF struct gs_buf problems = {0};
+    if (e->sample)
+        gpu_events_problems(e->sample->gpus, &problems);
     if (e->problem && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
     else
-        http_reply_text(x, 503, "%s: %s\n",
+        http_reply_text(x, 503, "%s: %s%s%s\n",
                         e->sample ? "the last sample is too old" : "no sample yet",
-                        busy ? "the driver has not returned from a call" : "the sampler is late");
+                        busy ? "the driver has not returned from a call" : "the sampler is late",
+                        problems.len ? "; " : "", problems.len ? problems.data : "");
 }
 
 static void write_page(struct exporter *e)
@@ -145,15 +150,14 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
 
 static void handle_health(struct exporter *e, struct http_exchange *x)
 {
-    size_t hung = count_hung(e);
+    GS_AUTO_BUF struct gs_buf problems = {0};
     bool fresh = is_fresh(e, gs_mono_ns());
     if (fresh && e->driver == GPU_DRIVER_NO_GPU)
         http_reply_text(x, 503, "the driver knows no GPU");
     else if (fresh && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
-    else if (fresh && hung)
-        http_reply_text(x, 200, "OK, but %zu of %zu GPUs do not answer", hung,
-                        e->sample->gpus->n_devices);
+    else if (fresh && gpu_events_problems(e->sample->gpus, &problems))
+        http_reply_text(x, 200, "OK, but %s", problems.data);
     else if (fresh)
         http_reply_text(x, 200, "OK");
     else
@@ -285,17 +289,6 @@ static void tell_missing(struct exporter *e)
     e->missing = now;
 }
 
-static void tell_hung(struct exporter *e, size_t hung)
-{
-    if (hung > e->hung)
-        gs_err("exporter",
-               "%zu of %zu GPUs do not answer (a driver call does not return); the others go on",
-               hung, e->sample->gpus->n_devices);
-    else if (hung < e->hung)
-        gs_info("exporter", "a GPU answers again; %zu still do not", hung);
-    e->hung = hung;
-}
-
 static void copy_name(char *to, size_t size, const char *from)
 {
     snprintf(to, size, "%s", from);
@@ -327,7 +320,7 @@ static void take_sample(struct exporter *e, struct sample *s, enum gpu_driver dr
     e->sample = s;
     if (e->health)
         health_take(e->health, s->gpus, s->mono_ns);
-    tell_hung(e, count_hung(e));
+    gpu_events_take(e->gpu_events, s->gpus, s->mono_ns);
     e->opened = true;
     e->simulated = s->gpus->simulated;
     poke_for_new_processes(e);
@@ -508,6 +501,7 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->sources.proc = e->cfg.proc;
     sources_look(&e->sources);
     set_health(e);
+    e->gpu_events = gpu_events_new();
     e->renderer = renderer_new(&e->cfg.names);
     struct gs_buf empty = {0};
     e->page = http_bytes_new(&empty);
@@ -570,6 +564,7 @@ bool exporter_stop(struct exporter *e)
     sample_free(e->sample);
     renderer_free(e->renderer);
     health_free(e->health);
+    gpu_events_free(e->gpu_events);
     http_bytes_unref(e->page);
     free(e->problem);
     free(e);

@@ -247,6 +247,10 @@ static bool has_computed(const struct renderer *r, const struct entity *e, const
         return !e->instance && health_of(r->in.health, e->device->uuid);
     if (c->kind == COUNTER_EXP_XIDS_TOTAL && !e->device->n_xid_totals)
         return false;
+    if (c->kind == COUNTER_EXP_CLOCK_EVENTS_TOTAL)
+        return e->device->has_clock_events;
+    if (c->kind == COUNTER_EXP_CLOCK_EVENTS)
+        return e->device->has_clock_events && !e->device->hung;
     return e->device->fields[c->field].validity == GPU_VALID &&
            !(c->kind == COUNTER_EXP_P2P && e->instance);
 }

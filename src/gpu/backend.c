@@ -389,7 +389,7 @@ static void mark_absent(struct gpu_device *d, enum gpu_validity why)
     d->hung = why == GPU_HUNG;
     d->processes_valid = false;
     d->process_util = why;
-    d->n_processes = d->n_instances = d->n_xids = 0;
+    d->n_processes = d->n_instances = 0;
     for (size_t f = 0; f < GPU_F_COUNT; f++)
         d->fields[f] = (struct gpu_value){.validity = why};
 }
@@ -497,6 +497,16 @@ static struct gs_error *read_pass(struct gpu_backend *b, unsigned count, bool *p
     return check_answers(b, count);
 }
 
+static void take_known(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+{
+    k->xid_watched |= k->xid_validity == GPU_VALID;
+    backend_fill_xids(b, k, d);
+    if (!d->lost)
+        return;
+    k->xid_registered = false;
+    memset(k->links, 0, sizeof(k->links));
+}
+
 // What this pass can say about the device behind an index.
 static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified,
                     struct gpu_snapshot *s)
@@ -506,36 +516,31 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
     if (!since && w->device) { // also that of a late one
         device_free(w->last);
         w->last = GS_TAKE(w->device);
-        if (w->last->lost) {
+        if (w->last->lost)
             mark_absent(w->last, GPU_LOST);
-            if (w->known) {
-                w->known->xid_registered = false;
-                memset(w->known->links, 0, sizeof(w->known->links));
-            }
-        } else if (w->known) {
-            backend_fill_xids(b, w->known, w->last);
-        }
+        if (w->known)
+            take_known(b, w->known, w->last);
     } else if (!since && !identified) {
         return;
     }
     bool hung = since && gs_mono_ns() - since > b->cfg.hung_after_ns;
-    if (!w->last) {
-        if (!hung)
-            return;
-        *d = (struct gpu_device){.index = w->index};
-        // Of a worker that hangs only its name is ours to read.
-        if (w->known)
-            memcpy(d->uuid, w->known->uuid, sizeof(d->uuid));
-        mark_absent(d, GPU_HUNG);
-        s->n_devices++;
+    if (!w->last && !hung)
         return;
+    *d = (struct gpu_device){.index = w->index};
+    if (w->last) {
+        struct gpu_device *copy = device_copy(w->last);
+        *d = *copy;
+        free(copy);
+        d->index = w->index;
+    } else if (w->known) {
+        memcpy(d->uuid, w->known->uuid, sizeof(d->uuid));
     }
-    struct gpu_device *copy = device_copy(w->last);
-    *d = *copy;
-    free(copy);
-    d->index = w->index;
-    if (hung)
+    if (hung) {
         mark_absent(d, GPU_HUNG);
+        // Of a worker that hangs only its name and the XIDs are ours to read.
+        if (w->known)
+            backend_fill_xids(b, w->known, d);
+    }
     s->n_devices++;
 }
 

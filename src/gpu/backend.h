@@ -90,7 +90,8 @@ struct known_device {
     struct gpu_value links_down;
     // The coordinator's.
     bool xid_registered;
-    enum gpu_validity xid_validity;
+    bool xid_watched; // it was registered once: last_xid and the counts are facts from then on
+    enum gpu_validity xid_validity; // of the last registration
     uint64_t last_xid;
     struct {
         int64_t mono_ns;
@@ -180,6 +181,10 @@ struct gpu_value backend_double(nvml_ret ret, double v);
 // --- the steps; each reads one device into d and stops early when it is lost ---
 void backend_read_identity(struct gpu_reader *r, struct known_device *k);
 void backend_read_fields(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+// How many of the window's samples had each reason to lower the clocks, and how often each began.
+// Also of a GPU that is lost: it is a fact.
+void backend_fill_clock_events(const struct gpu_reader *r, const struct known_device *k,
+                               struct gpu_device *d);
 void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 void backend_read_processes(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
 // MIG devices of d, and their processes.

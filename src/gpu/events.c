@@ -100,10 +100,12 @@ void backend_fill_xids(const struct gpu_backend *b, const struct known_device *k
                        struct gpu_device *d)
 {
     int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
-    d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
-        .validity = k->xid_validity,
-        .i = (int64_t)k->last_xid,
-    };
+    // Of a worker that hangs xid_validity is not ours to read.
+    if (k->xid_watched || (!d->lost && !d->hung))
+        d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
+            .validity = k->xid_watched ? GPU_VALID : k->xid_validity,
+            .i = (int64_t)k->last_xid,
+        };
     memcpy(d->xid_totals, k->xid_totals, sizeof(d->xid_totals));
     d->n_xid_totals = k->n_xid_totals;
     d->n_xids = 0;

@@ -117,11 +117,11 @@ static void total_clock_events(struct known_device *k, uint16_t bits)
     k->clock_bits = bits;
 }
 
-// How many of the window's samples had each reason, and how often each began.
-static void count_clock_events(const struct gpu_reader *b, const struct known_device *k,
+void backend_fill_clock_events(const struct gpu_reader *b, const struct known_device *k,
                                struct gpu_device *d)
 {
     int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
+    d->has_clock_events = k->has_clock_bits;
     memcpy(d->clock_totals, k->clock_totals, sizeof(d->clock_totals));
     for (size_t i = 0; i < k->n_clocks; i++)
         for (unsigned bit = 0; now - k->clocks[i].mono_ns <= window && bit < GPU_CLOCK_EVENTS;
@@ -464,6 +464,4 @@ void backend_read_fields(struct gpu_reader *b, struct known_device *k, struct gp
     for (size_t i = 0; i < GS_ARRAY_LEN(readers) && !b->device_lost; i++)
         if (b->due_group[readers[i].group])
             readers[i].read(b, k, d);
-    if (b->backend->wants_group[GPU_G_EVENT_REASONS])
-        count_clock_events(b, k, d);
 }

@@ -152,13 +152,15 @@ struct gpu_device {
     int64_t mono_ns;                      // when its values were read
     struct gpu_value fields[GPU_F_COUNT]; // a text's says only whether there is one
     char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
+    // Events are facts: they stay when the GPU is lost or hangs.
     struct gpu_xid_count xids[GPU_MAX_XIDS]; // valid with XID_ERRORS
     size_t n_xids;
     struct gpu_xid_count xid_totals[GPU_MAX_XIDS]; // since the GPU is known; likewise
     size_t n_xid_totals;
-    uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; valid with
-                                             // CLOCKS_EVENT_REASONS
-    uint64_t clock_totals[GPU_CLOCK_EVENTS]; // how often the bit was set anew; likewise
+    bool has_clock_events;                   // the reasons were read once
+    uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; not of a GPU
+                                             // that hangs
+    uint64_t clock_totals[GPU_CLOCK_EVENTS]; // how often the bit was set anew
     uint8_t p2p[GPU_MAX_DEVICES];            // enum gpu_p2p by index; valid with NVLINK_P2P
     int64_t processes_ns;                    // gs_mono_ns before the processes were listed
     bool processes_valid;                    // false: the driver gives no process list here

@@ -163,6 +163,7 @@ static void read_device(struct gpu_worker *w)
     if (!r->device_lost)
         backend_read_processes(r, k, d);
     keep(r, k, d);
+    backend_fill_clock_events(r, k, d);
     d->lost = r->device_lost;
     d->mono_ns = gs_mono_ns();
     k->memory_total = d->memory_total;

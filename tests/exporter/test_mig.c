@@ -177,8 +177,7 @@ static void all_fields_of(const char *board)
         assert_int_equal(s->gpus->devices[0].n_instances, 2);
         renderer_page(renderer, &in, &page);
         assert_has(page.data, "GPU_I_PROFILE=\"1g.10gb\"");
-        struct gs_error *err =
-            metrics_parse_text(gs_buf_slice(&page), NULL, check_plausible, NULL);
+        struct gs_error *err = metrics_parse_text(gs_buf_slice(&page), NULL, check_plausible, NULL);
         if (err)
             fail_msg("%s in:\n%s", gs_error_message(err), page.data);
         sample_free(s);

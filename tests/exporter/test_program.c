@@ -146,9 +146,17 @@ static void one_hanging_gpu_leaves_the_others(void **state)
     double before = value_of(f, "gpuscale_exporter_samples_total", "", "");
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_samples_total", "", "") > before + 3);
     WAIT_FOR(f, "/health",
-             f->status == 200 && gs_streq(f->body.data, "OK, but 1 of 2 GPUs do not answer"));
+             f->status == 200 &&
+                 gs_starts(f->body.data, "OK, but 1 of 2 GPUs do not answer: GPU 1 (") &&
+                 strstr(f->body.data, f->uuid[1]));
+    GS_AUTO_FREE char *line = gs_format("GPU 1 (%s, ", f->uuid[1]);
+    assert_non_null(read_log(f, line));
+    assert_non_null(read_log(f, "does not answer: a driver call does not return"));
+    assert_null(sim_report_xid(f->sim, 1, 119)); // what the driver reports all the same
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 119);
     sim_clear_faults(f->sim);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
+    assert_non_null(read_log(f, " answers again"));
 }
 
 // The argument lists and variables of manifests for dcgm-exporter in the wild start it unchanged.
@@ -267,9 +275,19 @@ static void lost_gpu_leaves_the_others(void **state)
     assert_true(value_of(f, "gpuscale_exporter_gpu_lost", f->uuid[1], "") == 0);
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
     assert_true(__builtin_isnan(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "")));
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "79") == 79);
+    assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 0);
     assert_int_equal(get(f, "/health"), 200);
+    GS_AUTO_FREE char *who = gs_format("OK, but 1 of 2 GPUs are lost: GPU 0 (%s, ", f->uuid[0]);
+    assert_true(gs_starts(f->body.data, who));
+    assert_non_null(read_log(f, "XID 79: GPU has fallen off the bus"));
+    assert_non_null(read_log(f, " is lost: the driver answers GPU_IS_LOST; its last XID is 79"));
+    GS_AUTO_FREE char *name = gs_format("GPU 0 (%s, ", f->uuid[0]);
+    assert_non_null(read_log(f, name));
     assert_null(sim_lose_gpu(f->sim, 0, false));
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
+    assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 79);
+    assert_non_null(read_log(f, " is there again"));
 }
 
 static void xid_and_failing_call(void **state)

@@ -278,7 +278,7 @@ static void events_since_the_start(void **state)
     const struct render_names with = {.counters = &totals};
     for (int i = 0; i < 2; i++)
         devices[i].fields[GPU_F_XID_ERRORS] = integer(0);
-    devices[1].fields[GPU_F_CLOCKS_EVENT_REASONS] = integer(1);
+    devices[1].has_clock_events = true;
     devices[1].clock_totals[2] = 7;
     gs_buf_clear(&f->text);
     render_gpus(&with, f->sample, NULL, NULL, &f->text);
@@ -295,6 +295,46 @@ static void events_since_the_start(void **state)
                              "# TYPE DCGM_EXP_XID_ERRORS_TOTAL counter\n"
                              "DCGM_EXP_XID_ERRORS_TOTAL{gpu=\"0\",");
     assert_has(f->text.data, ",xid=\"31\"} 2\n");
+}
+
+// They have happened, whatever has become of the GPU since.
+static void events_outlive_the_gpu(void **state)
+{
+    struct fixture *f = *state;
+    struct gpu_device *d = f->sample->gpus->devices;
+    GS_CLEANUP(counters_finish) struct counters events = {0};
+    assert_null(counters_parse(gs_slice_of("DCGM_FI_DEV_XID_ERRORS, gauge, Last.\n"
+                                           "DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs.\n"
+                                           "DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
+                                           "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, Events.\n"
+                                           "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
+                               &events));
+    const struct render_names with = {.counters = &events, .xid_window_ms = 300000};
+    for (int i = 0; i < 2; i++) {
+        d[i].fields[GPU_F_CLOCKS_EVENT_REASONS].validity = i ? GPU_HUNG : GPU_LOST;
+        d[i].fields[GPU_F_XID_ERRORS] = integer(79);
+        d[i].xids[0] = d[i].xid_totals[0] = (struct gpu_xid_count){.xid = 79, .count = 1};
+        d[i].n_xids = d[i].n_xid_totals = 1;
+        d[i].has_clock_events = true;
+        d[i].clock_totals[2] = 7;
+    }
+    d[0].lost = true;
+    d[1].hung = true;
+    gs_buf_clear(&f->text);
+    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    for (int i = 0; i < 2; i++) {
+        static const char *const families[] = {
+            "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_XID_ERRORS_TOTAL",
+            "DCGM_EXP_CLOCK_EVENTS_TOTAL"};
+        for (size_t k = 0; k < GS_ARRAY_LEN(families); k++) {
+            char line[80];
+            snprintf(line, sizeof(line), "\n%s{gpu=\"%d\",", families[k], i);
+            assert_has(f->text.data, line);
+        }
+    }
+    assert_has(f->text.data, "DCGM_EXP_CLOCK_EVENTS_COUNT{gpu=\"0\",");
+    // Samples of the window cannot be counted while a call does not return.
+    assert_has_not(f->text.data, "DCGM_EXP_CLOCK_EVENTS_COUNT{gpu=\"1\",");
 }
 
 // The page waited until somebody opened the other end.
@@ -471,6 +511,7 @@ int main(void)
         TEST(mig_devices_stand_for_their_gpu),
         TEST(xid_in_words),
         TEST(events_since_the_start),
+        TEST(events_outlive_the_gpu),
         TEST(a_fifo_among_the_job_files_is_passed_over),
         TEST(host_name_labels),
         TEST(self_metrics),

@@ -428,7 +428,9 @@ static void lost_gpu_keeps_its_name_and_the_others_go_on(void **state)
     assert_string_equal(s->devices[0].uuid, "GPU-00000000-aaaa-bbbb-cccc-dddddddddddd");
     assert_int_equal(s->devices[0].n_processes, 0);
     for (size_t i = 0; i < GPU_F_COUNT; i++)
-        assert_absent(&s->devices[0], i, GPU_LOST);
+        if (i != GPU_F_XID_ERRORS) // of events it is a fact that there was none
+            assert_absent(&s->devices[0], i, GPU_LOST);
+    assert_int_field(&s->devices[0], GPU_F_XID_ERRORS, 0);
     assert_false(s->devices[1].lost);
     assert_int_field(&s->devices[1], GPU_F_GPU_UTIL, 50);
 
@@ -492,6 +494,25 @@ static void xid_is_remembered(void **state)
     assert_int_equal(f.s->devices[0].n_xid_totals, 0);
 }
 
+static void xids_outlive_the_gpu(void **state)
+{
+    open_library("fakenvml2");
+    sample();
+    f.fake->gpus[1].xid = 79;
+    f.fake->gpus[1].lost = true;
+    for (int pass = 0; pass < 3; pass++) {
+        const struct gpu_device *d = &sample()->devices[1];
+        assert_true(d->lost);
+        assert_absent(d, GPU_F_POWER_USAGE, GPU_LOST);
+        assert_int_field(d, GPU_F_XID_ERRORS, 79);
+        assert_int_equal(d->n_xids, 1);
+        assert_int_equal(d->n_xid_totals, 1);
+        assert_int_equal(d->xid_totals[0].count, 1);
+    }
+    f.fake->gpus[1].lost = false;
+    assert_int_field(&sample()->devices[1], GPU_F_XID_ERRORS, 79);
+}
+
 // An event that lasts counts once; what holds at the start has not begun then.
 static void beginnings_of_clock_events_are_counted(void **state)
 {
@@ -550,6 +571,7 @@ int main(void)
         cmocka_unit_test_teardown(gpus_come_and_go, teardown),
         cmocka_unit_test_teardown(driver_reload, teardown),
         cmocka_unit_test_teardown(xid_is_remembered, teardown),
+        cmocka_unit_test_teardown(xids_outlive_the_gpu, teardown),
         cmocka_unit_test_teardown(beginnings_of_clock_events_are_counted, teardown),
         cmocka_unit_test_teardown(mig_devices, teardown),
     };

@@ -61,13 +61,17 @@ void server_connection_event(void *server, struct MHD_Connection *connection, vo
         ((struct http_server *)server)->connection_closed = true;
     if (event == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = c = gs_alloc(sizeof(*c));
+        c->server = server;
+        c->mhd = connection;
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         if (info && info->client_addr)
             name_peer(info->client_addr, c->peer, sizeof(c->peer));
         enable_keepalive(connection);
         prepare_tls(server, connection);
+        server_connection_opened(c);
     } else if (c) {
+        server_connection_closed(c);
         gs_arena_finish(&c->arena);
         free(c);
         *context = NULL;
@@ -167,7 +171,7 @@ bool server_authenticate(struct server_request *r)
     static const char *const admin_groups[] = {"system:masters"};
     static const struct http_identity admin = {"admin", admin_groups, 1};
     struct http_server *s = r->server;
-    struct server_connection *c = server_connection_of(r->connection);
+    struct server_connection *c = r->on;
     if (s->tls && s->client_ca_pem && !c->authenticated) {
         c->authenticated = true;
         read_certificate(s, r->connection, c);

@@ -6,7 +6,6 @@
 #include "net/http_server_private.h"
 
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 enum { STREAM_BLOCK = 16 * 1024 };
@@ -20,15 +19,10 @@ static struct server_request *request_of(struct http_exchange *x)
 
 static void suspend(struct server_request *r)
 {
-    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = r};
     MHD_suspend_connection(r->connection);
     r->suspended = true;
-    epoll_ctl(r->server->hangup_fd, EPOLL_CTL_ADD, r->fd, &event);
-}
-
-static void unwatch(struct server_request *r)
-{
-    epoll_ctl(r->server->hangup_fd, EPOLL_CTL_DEL, r->fd, NULL);
+    if (r->on->peer_closed)
+        server_connection_ended(r->on);
 }
 
 static void resume(struct server_request *r)
@@ -36,7 +30,6 @@ static void resume(struct server_request *r)
     if (!r->suspended)
         return;
     r->suspended = false;
-    unwatch(r);
     MHD_resume_connection(r->connection);
     server_run_soon(r->server);
 }
@@ -134,7 +127,11 @@ void *server_request_open(void *server, const char *uri, struct MHD_Connection *
     struct server_request *r = gs_alloc(sizeof(*r));
     r->server = s;
     r->connection = connection;
-    r->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    r->on = server_connection_of(connection);
+    r->on->request = r;
+    r->fd = r->on->fd;
+    if (r->on->state == CONNECTION_IDLE)
+        server_connection_enter(r->on, CONNECTION_HEAD);
     http_exchange_init(&r->x, s->loop, &carrier_ops);
     r->bad_target = http_exchange_set_target(&r->x, gs_slice_of(uri));
     TAILQ_INSERT_TAIL(&s->requests, r, all);
@@ -144,6 +141,7 @@ void *server_request_open(void *server, const char *uri, struct MHD_Connection *
 static enum MHD_Result queue_response(struct server_request *r)
 {
     struct MHD_Response *response = GS_TAKE(r->response);
+    server_connection_enter(r->on, r->x.stream.open ? CONNECTION_STREAM : CONNECTION_REPLY);
     enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->status, response);
     MHD_destroy_response(response);
     return result;
@@ -178,21 +176,43 @@ static enum MHD_Result add_header(void *arg, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
+static enum MHD_Result refuse_surplus(struct server_request *r)
+{
+    GS_AUTO_FREE char *text = gs_format("all %u connections of the server are in use; try again\n",
+                                        r->server->max_connections);
+    http_add_header(&r->x, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
+    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
+}
+
+static enum MHD_Result refuse_head(struct server_request *r, int status, const char *fault)
+{
+    http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
+    return refuse(r, status, "text/plain; charset=utf-8", fault);
+}
+
 // Called when the headers are there and before a body is read.
-static enum MHD_Result begin(struct server_request *r, const char *method)
+static enum MHD_Result begin(struct server_request *r, const char *method, const char *version)
 {
     static const char unauthorized[] =
         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
         "\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}\n";
+    int status = 0;
     r->begun = true;
+    server_connection_enter(r->on, CONNECTION_BODY);
     if (r->bad_target)
         return refuse(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
                       gs_error_message(r->bad_target));
     http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
-    http_exchange_set_peer(&r->x, server_connection_of(r->connection)->peer);
+    http_exchange_set_peer(&r->x, r->on->peer);
     MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_header, &r->x);
+    const char *fault = server_head_fault(&r->x, version, &status);
+    if (fault)
+        return refuse_head(r, status, fault);
     if (r->server->stopping)
         return refuse_stopping(r);
+    if (!server_connection_admits(r->on, r->x.path))
+        return refuse_surplus(r);
     if (!server_authenticate(r)) {
         http_add_header(&r->x, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
         return refuse(r, MHD_HTTP_UNAUTHORIZED, "application/json", unauthorized);
@@ -226,7 +246,7 @@ enum MHD_Result server_request_access(void *server, struct MHD_Connection *conne
 {
     struct server_request *r = *request;
     if (!r->begun)
-        return begin(r, method);
+        return begin(r, method, version);
     if (*upload_size) {
         size_t n = *upload_size;
         *upload_size = 0;
@@ -238,6 +258,7 @@ enum MHD_Result server_request_access(void *server, struct MHD_Connection *conne
         if (r->server->stopping)
             return refuse_stopping(r);
         r->handed_over = true;
+        server_connection_enter(r->on, CONNECTION_HANDLER);
         http_exchange_run(&r->x, r->server->handler, r->server->ctx);
     }
     if (r->response)
@@ -256,10 +277,10 @@ void server_request_completed(void *server, struct MHD_Connection *connection, v
         return;
     *request = NULL;
     TAILQ_REMOVE(&r->server->requests, r, all);
-    if (r->suspended)
-        unwatch(r);
     r->suspended = false;
     r->connection = NULL;
+    r->on->request = NULL;
+    server_connection_enter(r->on, CONNECTION_IDLE);
     if (r->response)
         MHD_destroy_response(r->response);
     gs_error_free(r->bad_target);

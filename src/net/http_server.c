@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ enum {
     DEFAULT_MAX_BODY = 3 * 1024 * 1024,
     DEFAULT_CONNECTIONS = 512,
     DEFAULT_IDLE_S = 90,
+    DEFAULT_HEAD_S = 10,
+    DEFAULT_BODY_S = 60,
     STOP_GRACE_MS = 1000,
     BACKLOG = 512,
 };
@@ -49,6 +52,7 @@ static void close_all(struct http_server *s)
     uv_close((uv_handle_t *)&s->io, handle_closed);
     uv_close((uv_handle_t *)&s->hangup, handle_closed);
     uv_close((uv_handle_t *)&s->timer, handle_closed);
+    uv_close((uv_handle_t *)&s->sweep, handle_closed);
     uv_close((uv_handle_t *)&s->grace, handle_closed);
     uv_close((uv_handle_t *)&s->again, handle_closed);
 }
@@ -85,6 +89,7 @@ static void pump(struct http_server *s)
     uv_idle_stop(&s->again); // before the run, in which handlers may ask for another
     s->running++;
     MHD_run(s->daemon);
+    server_connections_check(s);
     s->running--;
     if (s->stopping && TAILQ_EMPTY(&s->requests)) {
         close_all(s);
@@ -113,7 +118,7 @@ static void on_hangup(uv_poll_t *p, int status, int poll_events)
     struct epoll_event event;
     // One at a time: what a handler is told may end other requests of the same batch.
     while (!s->closed && epoll_wait(s->hangup_fd, &event, 1, 0) == 1)
-        server_request_abandon(event.data.ptr);
+        server_connection_ended(event.data.ptr);
 }
 
 // --- the listening socket ---
@@ -208,6 +213,17 @@ static uint16_t port_of(int fd)
 
 // --- start and stop ---
 
+// Half of the files that the process may open, so that other servers and clients have some left.
+static unsigned within_file_limit(unsigned connections)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return connections;
+    rlim_t half = files.rlim_cur / 2;
+    rlim_t most = half > 2 * SERVER_SURPLUS ? half - SERVER_SURPLUS : SERVER_SURPLUS;
+    return connections < most ? connections : (unsigned)most;
+}
+
 static void copy_config(struct http_server *s, const struct http_server_config *cfg)
 {
     size_t n = 0;
@@ -223,6 +239,10 @@ static void copy_config(struct http_server *s, const struct http_server_config *
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;
+    s->head_timeout_s = cfg->head_timeout_s ? cfg->head_timeout_s : DEFAULT_HEAD_S;
+    s->body_timeout_s = cfg->body_timeout_s ? cfg->body_timeout_s : DEFAULT_BODY_S;
+    s->max_connections =
+        within_file_limit(cfg->max_connections ? cfg->max_connections : DEFAULT_CONNECTIONS);
 }
 
 // The request target is decoded by the exchange, which needs it as it was sent.
@@ -242,8 +262,7 @@ static GS_PRINTF(2, 0) void log_daemon(void *cls, const char *fmt, va_list ap)
     gs_debug("http", "%s", text);
 }
 
-static struct gs_error *start_daemon(struct http_server *s, const struct http_server_config *cfg,
-                                     int fd)
+static struct gs_error *start_daemon(struct http_server *s, int fd)
 {
     struct MHD_OptionItem options[16];
     size_t n = 0;
@@ -251,9 +270,12 @@ static struct gs_error *start_daemon(struct http_server *s, const struct http_se
     // The logger comes first, so that what is wrong with the later options is reported through it.
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_daemon, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, fd, NULL};
-    options[n++] = (struct MHD_OptionItem){
-        MHD_OPTION_CONNECTION_LIMIT,
-        cfg->max_connections ? cfg->max_connections : DEFAULT_CONNECTIONS, NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT,
+                                           s->max_connections + SERVER_SURPLUS, NULL};
+#if MHD_VERSION >= 0x00097701
+    // Older versions close the connection without a reply; server_head_fault() replies for them.
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
+#endif
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, s->idle_timeout_s, NULL};
     options[n++] =
         (struct MHD_OptionItem){MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)server_request_completed, s};
@@ -292,10 +314,11 @@ static void start_handles(struct http_server *s)
     uv_poll_init(s->loop, &s->io, fd);
     uv_poll_init(s->loop, &s->hangup, s->hangup_fd);
     uv_timer_init(s->loop, &s->timer);
+    uv_timer_init(s->loop, &s->sweep);
     uv_timer_init(s->loop, &s->grace);
     uv_idle_init(s->loop, &s->again);
-    s->io.data = s->hangup.data = s->timer.data = s->grace.data = s->again.data = s;
-    s->open_handles = 5;
+    s->io.data = s->hangup.data = s->timer.data = s->sweep.data = s->grace.data = s->again.data = s;
+    s->open_handles = 6;
     uv_poll_start(&s->io, UV_READABLE, on_io);
     uv_poll_start(&s->hangup, UV_READABLE, on_hangup);
 }
@@ -314,6 +337,7 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
     s->ctx = ctx;
     s->port = port_of(fd);
     TAILQ_INIT(&s->requests);
+    server_connections_init(s);
     copy_config(s, cfg);
     s->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     if (s->hangup_fd < 0) {
@@ -324,7 +348,7 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
         if (err)
             close(fd);
         else
-            err = start_daemon(s, cfg, fd);
+            err = start_daemon(s, fd);
     }
     if (err) {
         if (s->hangup_fd >= 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP/1.1 server on a libuv loop (libmicrohttpd inside, driven by its epoll descriptor: no
-// threads). Limits: request body, header size, connections, idle time. TLS by GnuTLS, client
+// threads). Limits: request body, header size, connections, time. TLS by GnuTLS, client
 // certificates verified against a CA when one is given, bearer tokens compared in constant time.
 #pragma once
 
@@ -23,8 +23,12 @@ struct http_server_config {
     bool require_identity;    // 401 for whoever proved nothing (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
-    unsigned max_connections;        // 0: 512
-    unsigned idle_timeout_s;         // 0: 90
+    // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
+    // are busy, new ones get health replies and 503 for the rest.
+    unsigned max_connections;
+    unsigned idle_timeout_s; // between requests, and of a peer that takes no bytes; 0: 90
+    unsigned head_timeout_s; // of a TLS handshake and the head of a request together; 0: 10
+    unsigned body_timeout_s; // of the body of a request; 0: 60
 };
 
 // A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".

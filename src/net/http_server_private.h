@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private to net/: what the files of the server share. http_server.c owns the daemon and the loop
-// handles, http_request.c carries exchanges over it, http_auth.c finds out who the peer is.
+// handles, http_connections.c the limits of connections, http_request.c carries exchanges over it,
+// http_auth.c finds out who the peer is.
 #pragma once
 
 #include "net/http_exchange.h"
@@ -11,7 +12,22 @@
 #include <sys/queue.h>
 
 struct server_request;
+struct server_connection;
 TAILQ_HEAD(server_requests, server_request);
+TAILQ_HEAD(server_connections, server_connection);
+
+// What a connection waits for. Each has a queue, the longest waiting first.
+enum connection_state {
+    CONNECTION_HEAD, // for its TLS handshake and the head of its first request, or of a request
+                     // whose first line has arrived
+    CONNECTION_IDLE, // for the next request
+    CONNECTION_BODY,
+    CONNECTION_HANDLER,
+    CONNECTION_REPLY, // for the peer, to take a reply
+    CONNECTION_STREAM,
+    CONNECTION_CLOSING, // its socket is shut down
+    CONNECTION_STATES
+};
 
 // A certificate that handshakes may still use is kept after it was replaced.
 #define SERVER_KEPT_CERTIFICATES 4
@@ -35,21 +51,39 @@ struct http_server {
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
     size_t max_body;
-    unsigned idle_timeout_s;
+    unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
     struct server_requests requests; // all that MHD knows of
+    struct server_connections connections[CONNECTION_STATES];
+    struct server_connections gone; // the peer has sent its end; not yet acted on
+    unsigned n_connections, n_closing, max_connections;
+    uint64_t sweep_due_ms; // of the loop; 0: the timer is not active
+    bool sweep_now;
+    uint64_t evicted, warned_ms; // since the last warning; of the loop
     bool draining, stopping, closed;
     bool connection_closed; // in this run of MHD
     int running;            // depth of MHD_run
-    int hangup_fd; // epoll for the sockets of suspended connections, which MHD does not watch
+    int hangup_fd; // epoll for the end of what peers send, which MHD overlooks behind other bytes
     int open_handles;
     uv_poll_t io, hangup;
     uv_timer_t timer, grace; // MHD's next timeout; the end of a stop's patience
+    uv_timer_t sweep;        // the next time limit of a connection
     uv_idle_t again;         // MHD has work that needs no event
 };
 
-// What is known of a connection, found out once (MHD's socket context).
+// What is known of a connection (MHD's socket context).
 struct server_connection {
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    struct server_request *request; // the current one
+    int fd;
+    enum connection_state state;
+    TAILQ_ENTRY(server_connection) link, gone_link;
+    uint64_t since_ms;         // start of the state
+    bool peer_closed, is_gone; // the peer has sent its end; it is in the server's queue of these
+    bool surplus;              // accepted although all others were busy
+
+    // found out once
     bool authenticated; // the certificate was looked at
     struct gs_arena arena;
     struct http_identity identity;
@@ -63,6 +97,7 @@ struct server_request {
     TAILQ_ENTRY(server_request) all;
     struct http_server *server;
     struct MHD_Connection *connection; // NULL once MHD is done with it
+    struct server_connection *on;      // the same, ours
     struct MHD_Response *response;     // answered, not yet queued
     struct gs_error *bad_target;
     int status;
@@ -73,6 +108,24 @@ struct server_request {
 
 // --- http_server.c ---
 void server_run_soon(struct http_server *s); // a resumed connection wakes nobody by itself
+
+// --- http_connections.c ---
+#define SERVER_SURPLUS 64u // connections beyond the limit, for probes and until others are closed
+void server_connections_init(struct http_server *s);
+void server_connection_opened(struct server_connection *c);
+void server_connection_closed(struct server_connection *c);
+void server_connection_enter(struct server_connection *c, enum connection_state state);
+// The peer sends nothing any more. What has arrived is still read.
+void server_connection_ended(struct server_connection *c);
+// To be called after each run of MHD: closes connections whose time or whose peer is over.
+void server_connections_check(struct http_server *s);
+// False: the connection is beyond the limit and the request is not a health probe.
+bool server_connection_admits(const struct server_connection *c, const char *path);
+
+// --- http_head.c ---
+// What RFC 9112 forbids in a request and MHD accepts: a text for the reply, else NULL. *ret_status:
+// 400 or 501.
+const char *server_head_fault(const struct http_exchange *x, const char *version, int *ret_status);
 
 // --- http_request.c ---
 void *server_request_open(void *server, const char *uri, struct MHD_Connection *connection);

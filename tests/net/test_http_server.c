@@ -786,23 +786,6 @@ static void test_many_requests_tls(void **state)
     test_many_requests(true);
 }
 
-static void test_connection_limit(void **state)
-{
-    struct fixture *f = setup(false, (struct http_server_config){.max_connections = 2});
-    f->client = client_for(f, false, (struct http_client_config){0});
-    int a = raw_connect(f), b = raw_connect(f);
-    run_ms(f, 50);
-    struct result *r = start(f, f->client, (struct http_call){.path = "/"}, &collect);
-    run_ms(f, 200);
-    assert_int_equal(r->done, 0);
-    close(a);
-    close(b);
-    wait_for(f, r->done);
-    assert_int_equal(r->status, 200);
-    drop(r);
-    teardown(f);
-}
-
 static void test_accepts_again_after_descriptors_ran_out(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
@@ -979,7 +962,6 @@ int main(void)
         cmocka_unit_test(test_wrong_ca_is_refused),
         cmocka_unit_test(test_many_requests_plain),
         cmocka_unit_test(test_many_requests_tls),
-        cmocka_unit_test(test_connection_limit),
         cmocka_unit_test(test_accepts_again_after_descriptors_ran_out),
         cmocka_unit_test(test_idle_connection_is_closed),
         cmocka_unit_test(test_addresses),

@@ -12,7 +12,8 @@ static bool is_token(const char *s)
     if (!*s)
         return false;
     for (; *s; s++) {
-        bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
+        bool alnum =
+            (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
         if (!alnum && !strchr(others, *s))
             return false;
     }

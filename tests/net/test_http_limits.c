@@ -318,8 +318,8 @@ static void test_handlers_have_no_time_limit(void **state)
 {
     (void)state;
     struct fixture *f = setup(
-        false, (struct http_server_config){
-                   .head_timeout_s = 1, .body_timeout_s = 1, .idle_timeout_s = 1});
+        false,
+        (struct http_server_config){.head_timeout_s = 1, .body_timeout_s = 1, .idle_timeout_s = 1});
     GS_AUTO_BUF struct gs_buf got = {0};
     int fd = dial(f);
     assert_true(say(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -388,7 +388,8 @@ static void test_forbidden_heads(void **state)
         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 200},
         {"GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200},
         {"GET / HTTP/1.0\r\n\r\n", 200},
-        {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", 200},
+        {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+         200},
         {"GET / HTTP/1.1\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\nHost: x/y\r\n\r\n", 400},

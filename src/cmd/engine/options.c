@@ -131,7 +131,8 @@ const struct gs_opt engine_option_rows[] = {
      .min = 1,
      .max = 65536,
      .group = "Web",
-     .help = "Connections at a time, to each address. Also how many queries may wait."},
+     .help = "Connections at a time, to each address. When all are in use, the longest idle one is "
+             "closed. Also how many queries may wait."},
 
     {.name = "storage.path",
      .alias = "storage.tsdb.path",

@@ -9,6 +9,7 @@
 #include "net/curl_spares.h"
 #include "net/http_client_ops.h"
 #include "net/http_url.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -643,10 +644,20 @@ static const struct http_client_ops curl_ops = {
     .free = curl_free_client,
 };
 
+// libcurl reports a broken one only when a request is sent, and names it by its place in memory.
+static struct gs_error *check_pems(const struct http_client_config *cfg)
+{
+    struct gs_error *err = cfg->ca_pem ? tls_check_certificates(cfg->ca_pem) : NULL;
+    if (err)
+        return gs_error_wrap(err, "the CA certificate");
+    err = cfg->cert_pem ? tls_check_pair(cfg->cert_pem, cfg->key_pem) : NULL;
+    return err ? gs_error_wrap(err, "the client certificate") : NULL;
+}
+
 static struct gs_error *keep_pems(struct curl_client *c, const struct http_client_config *cfg)
 {
-    struct gs_error *err = NULL;
-    if (cfg->ca_pem)
+    struct gs_error *err = check_pems(cfg);
+    if (!err && cfg->ca_pem)
         err = pem_file_open(&c->ca, cfg->ca_pem, "CA certificate");
     if (!err && cfg->cert_pem)
         err = pem_file_open(&c->cert, cfg->cert_pem, "client certificate");

@@ -198,20 +198,62 @@ struct gs_error *tls_make_leaf(const struct tls_pair *ca, const struct tls_leaf 
     return err;
 }
 
-struct gs_error *tls_cert_seconds_left(const char *cert_pem, long *ret)
+struct gs_error *tls_cert_validity(const char *cert_pem, int64_t *ret_from, int64_t *ret_until)
 {
     struct steps s = {0};
     gnutls_x509_crt_t crt = NULL;
     gnutls_datum_t pem = datum_of(cert_pem);
     STEP(&s, gnutls_x509_crt_init(&crt));
     STEP(&s, gnutls_x509_crt_import(crt, &pem, GNUTLS_X509_FMT_PEM));
-    time_t end = s.rc >= 0 ? gnutls_x509_crt_get_expiration_time(crt) : 0;
+    int64_t from = s.rc >= 0 ? (int64_t)gnutls_x509_crt_get_activation_time(crt) : 0;
+    int64_t until = s.rc >= 0 ? (int64_t)gnutls_x509_crt_get_expiration_time(crt) : 0;
     if (crt)
         gnutls_x509_crt_deinit(crt);
     if (s.rc < 0)
         return gs_error_new(GS_EINVAL, "not a PEM certificate: %s", gnutls_strerror(s.rc));
-    *ret = (long)(end - time(NULL));
+    *ret_from = from;
+    *ret_until = until;
     return NULL;
+}
+
+struct gs_error *tls_cert_seconds_left(const char *cert_pem, long *ret)
+{
+    int64_t from, until;
+    struct gs_error *err = tls_cert_validity(cert_pem, &from, &until);
+    if (!err)
+        *ret = (long)(until - (int64_t)time(NULL));
+    return err;
+}
+
+struct gs_error *tls_check_certificates(const char *pem)
+{
+    gnutls_x509_crt_t *list = NULL;
+    unsigned n = 0;
+    gnutls_datum_t text = datum_of(pem);
+    int rc = gnutls_x509_crt_list_import2(&list, &n, &text, GNUTLS_X509_FMT_PEM, 0);
+    for (unsigned i = 0; rc >= 0 && i < n; i++)
+        gnutls_x509_crt_deinit(list[i]);
+    if (rc >= 0)
+        gnutls_free(list);
+    return rc >= 0 ? NULL
+                   : gs_error_new(GS_EINVAL, "not a PEM certificate: %s", gnutls_strerror(rc));
+}
+
+struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem)
+{
+    gnutls_certificate_credentials_t c = NULL;
+    gnutls_datum_t cert = datum_of(cert_pem), key = datum_of(key_pem);
+    struct gs_error *err = tls_check_certificates(cert_pem);
+    if (err)
+        return err;
+    int rc = gnutls_certificate_allocate_credentials(&c);
+    if (rc >= 0)
+        rc = gnutls_certificate_set_x509_key_mem2(c, &cert, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
+    if (c)
+        gnutls_certificate_free_credentials(c);
+    if (rc == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
+        return gs_error_new(GS_EINVAL, "the key does not belong to the certificate");
+    return rc >= 0 ? NULL : gs_error_new(GS_EINVAL, "the key: %s", gnutls_strerror(rc));
 }
 
 int tls_secret_equal(const char *a, const char *b)

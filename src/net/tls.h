@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct tls_pair {
     char *cert_pem, *key_pem;
@@ -28,6 +29,13 @@ struct gs_error *tls_make_leaf(const struct tls_pair *ca, const struct tls_leaf 
                                struct tls_pair *ret);
 // Seconds until the certificate ends; negative when past.
 struct gs_error *tls_cert_seconds_left(const char *cert_pem, long *ret);
+
+// Whether a text holds certificates in PEM that can be parsed. GS_EINVAL with the reason.
+struct gs_error *tls_check_certificates(const char *pem);
+// The same, and whether the key belongs to the first of them.
+struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem);
+// From when to when the first certificate of a text is valid, in seconds of Unix time.
+struct gs_error *tls_cert_validity(const char *cert_pem, int64_t *ret_from, int64_t *ret_until);
 
 int tls_secret_equal(const char *a, const char *b); // constant time in the contents
 struct gs_error *tls_random_hex(size_t bytes, char **ret);

@@ -193,6 +193,46 @@ static void test_new_ca(void **state)
     stop(&f);
 }
 
+// Certificates that cannot be read end the start, and are named by their files.
+static void test_broken_certificates(void **state)
+{
+    struct fixture f = {0};
+    struct peer *p = NULL;
+    start(&f);
+    GS_AUTO_FREE char *ca = file(&f, "ca"), *token = file(&f, "token"),
+                      *password = file(&f, "password");
+    write_file(&f, "ca", "nonsense");
+    write_file(&f, "token", f.ca.cert_pem);
+    write_file(&f, "password", f.other_ca.key_pem);
+    struct peer_options o = {.url = "https://h", .ca_file = ca};
+    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
+    o = (struct peer_options){.url = "https://h", .ca_pem = "nonsense"};
+    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, "the CA certificate: ");
+    o = (struct peer_options){.url = "https://h", .cert_file = ca, .key_file = password};
+    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
+    o = (struct peer_options){.url = "https://h", .cert_file = token, .key_file = password};
+    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, "the key does not belong");
+    stop(&f);
+}
+
+static void test_empty_header(void **state)
+{
+    static const char *const headers[] = {"X-Scope-OrgID"};
+    static const char *const equals[] = {"X-Scope-OrgID="};
+    struct fixture f = {0};
+    start(&f);
+    for (int i = 0; i < 2; i++) {
+        struct peer_options o = {
+            .ca_pem = f.ca.cert_pem, .headers = i ? equals : headers, .n_headers = 1};
+        struct peer *p = make(&f, &o, "");
+        assert_int_equal(ask(&f, p), 200);
+        assert_non_null(f.tenant);
+        assert_string_equal(f.tenant, "");
+        peer_free(p);
+    }
+    stop(&f);
+}
+
 static void test_wrong(void **state)
 {
     uv_loop_t loop;
@@ -220,6 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_new_ca),
+        cmocka_unit_test(test_broken_certificates),
+        cmocka_unit_test(test_empty_header),
         cmocka_unit_test(test_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "net/tls.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,9 +138,28 @@ static void test_secrets(void **state)
     assert_string_not_equal(a, b);
 }
 
+static void test_checks(void **state)
+{
+    GS_CLEANUP(tls_pair_finish) struct tls_pair ca = {0}, other = {0};
+    int64_t from = 0, until = 0;
+    assert_ok(tls_make_ca("one", 1, &ca));
+    assert_ok(tls_make_ca("two", 1, &other));
+    GS_AUTO_FREE char *both = gs_format("%s%s", ca.cert_pem, other.cert_pem);
+    assert_ok(tls_check_certificates(both));
+    assert_error(tls_check_certificates("nonsense"), GS_EINVAL, "not a PEM certificate");
+    assert_error(tls_check_certificates(ca.key_pem), GS_EINVAL, "not a PEM certificate");
+    assert_ok(tls_check_pair(ca.cert_pem, ca.key_pem));
+    assert_error(tls_check_pair(ca.cert_pem, other.key_pem), GS_EINVAL, "does not belong");
+    assert_error(tls_check_pair(ca.cert_pem, "nonsense"), GS_EINVAL, "the key: ");
+    assert_ok(tls_cert_validity(ca.cert_pem, &from, &until));
+    assert_int_equal(until - from, 86400 + 3600);
+    assert_error(tls_cert_validity("nonsense", &from, &until), GS_EINVAL, "not a PEM");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checks),
         cmocka_unit_test(test_ca_and_leaf),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_secrets),

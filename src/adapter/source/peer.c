@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/base64.h"
+#include "net/tls.h"
 
 #include <strings.h>
 #include <sys/stat.h>
@@ -123,6 +124,18 @@ static struct timespec time_of(const struct secret *s)
     return s->file && stat(s->file, &st) == 0 ? st.st_mtim : (struct timespec){0};
 }
 
+// Broken ones are named by their files, where they are in files.
+static struct gs_error *check_pems(const struct peer *p)
+{
+    const struct secret *ca = &p->pems[CA], *cert = &p->pems[CERT], *key = &p->pems[KEY];
+    struct gs_error *err = ca->text ? tls_check_certificates(ca->text) : NULL;
+    if (err)
+        return gs_error_wrap(err, "%s", ca->file ? ca->file : "the CA certificate");
+    err = cert->text && key->text ? tls_check_pair(cert->text, key->text) : NULL;
+    return err ? gs_error_wrap(err, "%s", cert->file ? cert->file : "the client certificate")
+               : NULL;
+}
+
 static struct gs_error *connect_again(struct peer *p)
 {
     struct http_client *client = NULL;
@@ -131,6 +144,8 @@ static struct gs_error *connect_again(struct peer *p)
         p->pem_times[i] = time_of(&p->pems[i]);
         err = secret_read(&p->pems[i]);
     }
+    if (!err)
+        err = check_pems(p);
     const struct http_client_config cfg = {
         .base_url = p->base,
         .ca_pem = p->pems[CA].text,
@@ -188,8 +203,7 @@ static struct gs_error *add_headers(struct peer *p, const struct peer_options *o
         return gs_error_new(GS_EINVAL, "at most %d headers of one's own", MAX_HEADERS);
     for (size_t i = 0; i < o->n_headers; i++) {
         const char *equals = strchr(o->headers[i], '=');
-        GS_AUTO_FREE char *name =
-            gs_strndup(o->headers[i], equals ? (size_t)(equals - o->headers[i]) : SIZE_MAX / 2);
+        GS_AUTO_FREE char *name = gs_strndup(o->headers[i], strcspn(o->headers[i], "="));
         if (!*name)
             return gs_error_new(GS_EINVAL, "header \"%s\": want Key=Value", o->headers[i]);
         add_header(p, name, equals ? equals + 1 : "");

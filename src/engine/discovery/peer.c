@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "codec/base64.h"
 #include "net/http_oauth2.h"
+#include "net/tls.h"
 
 // One for each target of a job: a connection a scrape would cost more than the scrape.
 #define IDLE_CONNECTIONS 16384
@@ -29,6 +30,18 @@ static struct gs_error *read_pem(const char *file, const struct engine_secret_fi
     return err;
 }
 
+// Named by their files, where they are in files.
+static struct gs_error *check_pems(const struct engine_http *http, const char *ca, const char *cert,
+                                   const char *key)
+{
+    struct gs_error *err = ca ? tls_check_certificates(ca) : NULL;
+    if (err)
+        return gs_error_wrap(err, "%s", http->ca_file ? http->ca_file : "tls_config.ca");
+    err = cert && key ? tls_check_pair(cert, key) : NULL;
+    return err ? gs_error_wrap(err, "%s", http->cert_file ? http->cert_file : "tls_config.cert")
+               : NULL;
+}
+
 static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
                                      const struct engine_http *http, struct http_client **ret)
 {
@@ -38,6 +51,8 @@ static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
         err = read_pem(http->cert_file, &http->cert, &cert);
     if (!err)
         err = read_pem(http->key_file, &http->key, &key);
+    if (!err)
+        err = check_pems(http, ca, cert, key);
     if (err)
         return err;
     // Prometheus leaves the environment's proxy alone unless it is told otherwise.

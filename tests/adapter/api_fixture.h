@@ -24,6 +24,7 @@ struct api_fixture {
     const char *user;     // who asks; NULL: "admin"
     int64_t value_age_ms;
     struct api_options options;
+    struct probe_options probe; // period_ms 0: there is none
     // Made by start:
     struct http_client *prometheus, *kube_http, *client;
     struct kube_client *kube;
@@ -35,6 +36,7 @@ struct api_fixture {
     struct auth *auth;
     struct api *api;
     bool down; // Prometheus does not answer
+    bool hung; // it takes requests and never answers them
     int n_queries;
     bool posted; // the last query
     struct gs_buf last_query;
@@ -54,6 +56,8 @@ static inline void fixture_prometheus(void *arg, struct http_exchange *x)
     struct api_fixture *f = arg;
     gs_error_free(http_read_form(x));
     const char *query = http_query(x, "query");
+    if (f->hung)
+        return;
     if (f->down) {
         http_reply_text(x, 502, "gone");
     } else if (query) {
@@ -109,6 +113,9 @@ static inline void fixture_start(struct api_fixture *f)
     f->provider = provider_new(&p);
     const struct auth_options a = {.skip_lookup = true};
     assert_ok(auth_new(&f->loop, &a, fixture_ready, NULL, &f->auth));
+    f->probe.source = f->source;
+    if (f->probe.period_ms)
+        f->options.probe = probe_new(&f->loop, &f->probe);
     f->options.auth = f->auth;
     f->options.kube = f->kube;
     assert_ok(api_new(&f->options, &f->api));
@@ -130,6 +137,7 @@ static inline void fixture_stop(struct api_fixture *f)
     provider_free(f->provider);
     registry_free(f->registry);
     registry_free(f->gpu_registry);
+    probe_free(f->options.probe);
     source_free(f->source);
     mapper_free(f->mapper);
     adapter_config_free(f->config);

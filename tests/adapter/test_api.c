@@ -67,7 +67,7 @@ static void start(struct fixture *f)
 {
     f->value = f->value ? f->value : "42";
     f->n_pods = f->n_pods ? f->n_pods : 1;
-    f->api.rules = rules;
+    f->api.rules = f->api.rules ? f->api.rules : rules;
     f->api.series = "[{\"__name__\":\"gpu\",\"pod\":\"a\",\"ns\":\"ml\"}]";
     f->api.queries = queries;
     f->api.cluster = cluster;
@@ -247,6 +247,23 @@ static void test_openapi(void **state)
     stop(&f);
 }
 
+// --- groups ---
+
+// An APIService whose group is not served breaks discovery, and with it the deletion of namespaces.
+static void test_empty_lists(void **state)
+{
+    struct fixture f = {.api.rules = "rules: []\nexternalRules: []\n"};
+    start(&f);
+    assert_int_equal(fixture_get(&f.api, V1, NULL), 200);
+    fixture_has(&f.api, "\"resources\":[]");
+    assert_int_equal(fixture_get(&f.api, EXTERNAL, NULL), 200);
+    fixture_has(&f.api, "\"resources\":[]");
+    assert_int_equal(fixture_get(&f.api, USAGE, NULL), 404);
+    assert_int_equal(fixture_get(&f.api, V1 ONE, NULL), 404);
+    fixture_has(&f.api, "no rule serves it");
+    stop(&f);
+}
+
 // --- health ---
 
 static const char *not_ready(void *arg)
@@ -283,6 +300,42 @@ static void test_health(void **state)
 }
 
 // --- the source ---
+
+static void wait_for_source(struct fixture *f, int status)
+{
+    int64_t end = gs_mono_ns() + WAIT_NS;
+    while (fixture_get(&f->api, "/readyz/source", NULL) != status && gs_mono_ns() < end)
+        uv_run(&f->api.loop, UV_RUN_ONCE);
+    assert_int_equal(fixture_get(&f->api, "/readyz/source", NULL), status);
+}
+
+// Only resourceRules, without GPU metrics: nothing queries the source before the first request.
+static void test_ready_without_queries(void **state)
+{
+    struct fixture f = {.api = {.rules = strstr(rules, "resourceRules"),
+                                .probe = {.period_ms = 10, .timeout_ms = 50, .silence_ms = 1}}};
+    start(&f);
+    wait_for_source(&f, 200);
+    stop(&f);
+}
+
+// A source that takes requests and does not answer them is as bad as one that is down.
+static void test_source_hangs(void **state)
+{
+    struct fixture f = {.api.probe = {.period_ms = 10, .timeout_ms = 50, .silence_ms = 200}};
+    start(&f);
+    wait_for_source(&f, 200);
+    f.api.hung = true;
+    wait_for_source(&f, 500);
+    fixture_has(&f.api, "[-]source failed: no good answer for ");
+    fixture_has(&f.api, "no answer within 50 ms");
+    f.api.hung = false;
+    wait_for_source(&f, 200);
+    f.api.down = true;
+    wait_for_source(&f, 500);
+    fixture_has(&f.api, "502");
+    stop(&f);
+}
 
 // Values are as old as one scrape at most, also when they are asked for all the time.
 static void test_ages(void **state)
@@ -349,11 +402,18 @@ static void test_source_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_no_numbers),
-        cmocka_unit_test(test_accept),      cmocka_unit_test(test_table),
-        cmocka_unit_test(test_openapi),     cmocka_unit_test(test_health),
-        cmocka_unit_test(test_ages),        cmocka_unit_test(test_many_pods),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_openapi),
+        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_empty_lists),
+        cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_source_down),
+        cmocka_unit_test(test_ready_without_queries),
+        cmocka_unit_test(test_source_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,24 @@ end_second() {
     wait "$second_pid" || fail "the second replica ended with exit code $?"
     second_pid=
 }
+# Only resource rules: nothing else queries the source.
+sed -n '/^resourceRules/,$p' "$here/resource.yaml" >"$dir/resource.yaml"
+start_second --gpu-metrics=false --config="$dir/resource.yaml"
+wait_for "an adapter with resource rules alone is ready" second_has /readyz '^ok$'
+end_second
+
+# A broken certificate ends the start, and is named by its file.
+echo nonsense >"$dir/broken.pem"
+for flags in --prometheus-ca-file="$dir/broken.pem" \
+    "--prometheus-client-tls-cert-file=$dir/broken.pem --prometheus-client-tls-key-file=$dir/client-key.pem"; do
+    # shellcheck disable=SC2086
+    start_second $flags
+    ! wait "$second_pid" || fail "$flags: the start goes on"
+    second_pid=
+    grep -q "broken.pem: not a PEM certificate" "$dir/second.log" || { cat "$dir/second.log"; fail "$flags"; }
+done
+echo "ok: broken certificates end the start"
+
 start_second --gpu-metrics=false --previous-owner="https://localhost:$api_port" \
     --previous-owner-ca-file="$dir/cert/apiserver.crt" --previous-owner-client-cert-file="$dir/client-certificate.pem" \
     --previous-owner-client-key-file="$dir/client-key.pem"

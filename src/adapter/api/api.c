@@ -88,9 +88,9 @@ bool api_has_group(const struct api *a, const char *group)
     if (api_previous(a, group))
         return true;
     if (gs_streq(group, API_CUSTOM))
-        return c->n_custom > 0 || a->w.gpu;
+        return c->n_custom > 0 || c->custom_listed || a->w.gpu;
     if (gs_streq(group, API_EXTERNAL))
-        return c->n_rules > c->n_custom;
+        return c->n_rules > c->n_custom || c->external_listed;
     return gs_streq(group, API_RESOURCE) && c->resource.present;
 }
 

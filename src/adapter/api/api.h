@@ -8,6 +8,7 @@
 #include "adapter/api/audit.h"
 #include "adapter/api/previous.h"
 #include "adapter/provider/provider.h"
+#include "adapter/source/probe.h"
 #include "base/buf.h"
 
 struct api;
@@ -30,6 +31,7 @@ struct api_options {
     // Who served the groups before; NULL: nobody.
     struct previous *previous_custom, *previous_external, *previous_resource;
     struct kube_client *kube; // for metrics.k8s.io: lists of pods and nodes; may be NULL
+    struct probe *probe;      // of the default source, for /readyz; may be NULL
     // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
     const char *(*not_ready)(void *arg);
     // Appends to /metrics.

@@ -2,11 +2,10 @@
 // /healthz, /livez, /readyz with their checks, /version, /metrics, the index.
 #include "adapter/api/api_private.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "kube/status.h"
 
-enum { CHECKS_MAX = 4, SOURCE_SILENCE_MS = 300000 };
+enum { CHECKS_MAX = 4 };
 
 struct check {
     const char *name;
@@ -15,15 +14,9 @@ struct check {
 
 static const char *source_wrong(const struct api *a)
 {
-    struct source_stats s = {0};
     if (!a->w.source)
         return "not configured yet";
-    source_stats(a->w.source, &s);
-    if (!s.last_ok_ms)
-        return s.last_error ? s.last_error : "no answer yet";
-    if (s.last_error && gs_unix_ms() - s.last_ok_ms > SOURCE_SILENCE_MS)
-        return s.last_error;
-    return NULL;
+    return a->o.probe ? probe_wrong(a->o.probe) : NULL;
 }
 
 static size_t list_checks(const struct api *a, bool ready, struct check ret[CHECKS_MAX])

@@ -85,6 +85,7 @@ struct adapter_config {
     struct gs_arena arena;
     struct adapter_rule *rules; // custom, then external
     size_t n_rules, n_custom;
+    bool custom_listed, external_listed; // the file has such a list, which may be empty
     struct adapter_resource_rules resource;
     struct adapter_source *sources;
     size_t n_sources;

@@ -107,11 +107,13 @@ static void read_helm(struct config_reader *r, const json_t *doc, struct adapter
 
 static void read_own_rules(struct config_reader *r, const json_t *value, void *out)
 {
+    adapter_reader_of(r)->out->custom_listed = json_is_array(value);
     adapter_read_rules(r, value, false);
 }
 
 static void read_external_rules(struct config_reader *r, const json_t *value, void *out)
 {
+    adapter_reader_of(r)->out->external_listed = json_is_array(value);
     adapter_read_rules(r, value, true);
 }
 

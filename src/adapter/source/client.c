@@ -84,10 +84,12 @@ static void note(struct source *s, const struct fetch *f, const struct gs_error 
 {
     s->stats.queries++;
     s->stats.seconds += (double)(gs_mono_ns() - f->started_ns) / 1e9;
-    if (err)
+    if (err) {
         s->stats.failures++;
-    else
+    } else {
         s->stats.last_ok_ms = gs_unix_ms();
+        s->stats.last_ok_ns = gs_mono_ns();
+    }
     free(s->last_error);
     s->last_error = err ? gs_strdup(gs_error_message(err)) : NULL;
     s->stats.last_error = s->last_error;

@@ -105,6 +105,7 @@ const char *source_name(const struct source *s); // its URL without secrets, for
 struct source_stats {
     uint64_t queries, failures, shared; // asked of the server; failed; answered by another's answer
     int64_t last_ok_ms;                 // Unix time of the last good answer; 0: none yet
+    int64_t last_ok_ns;                 // the same on gs_mono_ns(), which no set clock changes
     const char *last_error;             // of the last call; NULL: it was good
     double seconds;                     // waited for answers, in sum
 };

@@ -173,12 +173,15 @@ static struct gs_error *start(struct run *r)
         err = run_make_owners(r);
     if (err)
         return err;
+    const struct probe_options probe = {.source = r->source};
+    r->probe = probe_new(&r->loop, &probe);
     const struct api_options api = {.auth = r->auth,
                                     .audit = r->audit,
                                     .previous_custom = r->previous_custom,
                                     .previous_external = r->previous_external,
                                     .previous_resource = r->previous_resource,
                                     .kube = r->lister.kube,
+                                    .probe = r->probe,
                                     .not_ready = not_ready,
                                     .more_metrics = more_metrics,
                                     .arg = r};

@@ -34,6 +34,7 @@ struct run {
     struct cluster lister, authn, authz;
     struct engine *engine;
     struct source *source;
+    struct probe *probe;
     struct mapper *mapper;
     struct adapter_config *gpu_config;
     struct registry *gpu;

@@ -130,6 +130,7 @@ void run_free_sources(struct run *r)
     registry_free(r->gpu);
     adapter_config_free(r->gpu_config);
     mapper_free(r->mapper);
+    probe_free(r->probe);
     source_free(r->source);
     if (r->engine)
         engine_free(r->engine);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/source/probe.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { PERIOD_MS = 5000, TIMEOUT_MS = 5000, SILENCE_MS = 30000 };
+
+struct probe {
+    struct probe_options o;
+    uv_timer_t *timer;
+    struct source_op *op; // under way
+    int64_t sent_ns;
+    char *error; // of the last query; NULL: it was good
+    char *text;  // of probe_wrong
+};
+
+static void set_error(struct probe *p, char *text)
+{
+    free(p->error);
+    p->error = text;
+}
+
+static void on_result(void *arg, struct source_result *r, struct gs_error *err)
+{
+    struct probe *p = arg;
+    p->op = NULL;
+    (void)r;
+    set_error(p, err ? gs_strdup(gs_error_message(err)) : NULL);
+    gs_error_free(err);
+}
+
+// With a time of its own: an answer that is kept for others proves nothing.
+static void ask(struct probe *p)
+{
+    p->sent_ns = gs_mono_ns();
+    p->op = source_query(p->o.source, "vector(1)", gs_unix_ms(), on_result, p);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct probe *p = t->data;
+    if (p->op && gs_mono_ns() - p->sent_ns < p->o.timeout_ms * GS_NS_PER_MS)
+        return;
+    if (p->op) {
+        source_cancel(GS_TAKE(p->op));
+        set_error(p, gs_format("%s: no answer within %lld ms", source_name(p->o.source),
+                               (long long)p->o.timeout_ms));
+    }
+    ask(p);
+}
+
+const char *probe_wrong(struct probe *p)
+{
+    struct source_stats s = {0};
+    source_stats(p->o.source, &s);
+    const char *error = p->error ? p->error : s.last_error;
+    if (!s.last_ok_ns)
+        return error ? error : "no answer yet";
+    int64_t silence_ms = (gs_mono_ns() - s.last_ok_ns) / GS_NS_PER_MS;
+    if (silence_ms <= p->o.silence_ms)
+        return NULL;
+    free(p->text);
+    p->text = gs_format("no good answer for %lld s%s%s", (long long)(silence_ms / 1000),
+                        error ? ": " : "", error ? error : "");
+    return p->text;
+}
+
+struct probe *probe_new(uv_loop_t *loop, const struct probe_options *o)
+{
+    struct probe *p = gs_alloc(sizeof(*p));
+    p->o = *o;
+    p->o.period_ms = o->period_ms ? o->period_ms : PERIOD_MS;
+    p->o.timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
+    p->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
+    p->timer = gs_alloc(sizeof(*p->timer));
+    uv_timer_init(loop, p->timer);
+    p->timer->data = p;
+    uv_timer_start(p->timer, on_timer, (uint64_t)p->o.period_ms, (uint64_t)p->o.period_ms);
+    ask(p);
+    return p;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+void probe_free(struct probe *p)
+{
+    if (!p)
+        return;
+    source_cancel(p->op);
+    uv_close((uv_handle_t *)p->timer, timer_closed);
+    free(p->error);
+    free(p->text);
+    free(p);
+}

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/cluster.h"
 
-#include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "kube/object.h"
-
-#include <unistd.h>
-
-#define PORT_SHIFT           8000
-#define CAP_NET_BIND_SERVICE 10 // bit of CapEff, see capabilities(7)
 
 struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *client,
                                         const char *node_name, const char *data_dir)
@@ -61,37 +54,4 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns)
 {
     const json_t *obj = kube_cache_get(c->namespaces, NULL, ns);
     return obj && kube_is_deleting(obj);
-}
-
-// --- ports ---
-
-static bool may_bind_any_port(void)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read("/proc/self/status", 64 * 1024, &text);
-    gs_error_free(err);
-    const char *line = text.data ? strstr(text.data, "\nCapEff:") : NULL;
-    if (!line)
-        return geteuid() == 0;
-    unsigned long long caps = strtoull(line + strlen("\nCapEff:"), NULL, 16);
-    return (caps >> CAP_NET_BIND_SERVICE) & 1;
-}
-
-static int first_unprivileged_port(void)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    int64_t port = 1024;
-    struct gs_error *err = gs_file_read("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text);
-    if (!err)
-        err = gs_parse_i64(gs_slice_trim(gs_buf_slice(&text)), 0, 65536, &port);
-    gs_error_free(err);
-    return (int)port;
-}
-
-int local_host_port(int port)
-{
-    static int first_free = -1; // neither changes while we run
-    if (first_free < 0)
-        first_free = may_bind_any_port() ? 0 : first_unprivileged_port();
-    return port > 0 && port < first_free && port + PORT_SHIFT <= 65535 ? port + PORT_SHIFT : port;
 }

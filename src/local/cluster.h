@@ -24,10 +24,6 @@ bool local_cluster_synced(const struct local_cluster *c);
 // The namespace is being deleted: nothing can be created in it any more.
 bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 
-// A port below the unprivileged range moves up by 8000 when the process may not bind it: 80 ->
-// 8080. Source of the range: /proc/sys/net/ipv4/ip_unprivileged_port_start, and the effective user.
-int local_host_port(int port);
-
 // Annotations and environment that the parts agree on.
 #define LOCAL_ANN_ADDRESS   "gpuscale.dev/address" // Service: "127.97.0.1:8080", where it listens
 #define LOCAL_ANN_GPUS      "gpuscale.dev/gpus" // Pod: {"container":["GPU-…::0"]}, by the scheduler

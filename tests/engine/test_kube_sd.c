@@ -81,6 +81,7 @@ static const char *const shown[] = {
     "__meta_kubernetes_pod_node_name",
     "__meta_kubernetes_pod_container_name",
     "__meta_kubernetes_pod_container_port_name",
+    "__meta_kubernetes_pod_container_port_number",
     "__meta_kubernetes_pod_controller_kind",
     "__meta_kubernetes_pod_ready",
     "__meta_kubernetes_pod_labelpresent_team",
@@ -162,8 +163,10 @@ static void pods_become_a_target_for_each_container_port(void **state)
         f.heard.data,
         "pod/n/web-0[ namespace=n pod_name=web-0 pod_node_name=a pod_controller_kind=ReplicaSet"
         " pod_ready=true pod_labelpresent_team=true node_label_zone=z1 ]\n"
-        "  __address__=10.0.0.1:80 pod_container_name=app pod_container_port_name=http\n"
-        "  __address__=10.0.0.1:9400 pod_container_name=app pod_container_port_name=metrics\n"
+        "  __address__=10.0.0.1:80 pod_container_name=app pod_container_port_name=http"
+        " pod_container_port_number=80\n"
+        "  __address__=10.0.0.1:9400 pod_container_name=app pod_container_port_name=metrics"
+        " pod_container_port_number=9400\n"
         "  __address__=10.0.0.1 pod_container_name=side\n");
     finish(&f);
     (void)state;
@@ -209,12 +212,56 @@ static void endpoints_have_the_labels_of_service_and_pod(void **state)
         f.heard.data,
         "endpoints/n/web[ namespace=n service_name=web service_label_app_name=web ]\n"
         "  __address__=10.0.0.1:80 endpoint_ready=true pod_name=web-0 pod_node_name=a"
-        " pod_container_name=app pod_container_port_name=http pod_controller_kind=ReplicaSet"
+        " pod_container_name=app pod_container_port_name=http pod_container_port_number=80"
+        " pod_controller_kind=ReplicaSet"
         " pod_ready=true pod_labelpresent_team=true\n"
         "  __address__=10.0.0.9:80 endpoint_ready=false\n"
         "  __address__=10.0.0.1:9400 pod_name=web-0 pod_node_name=a pod_container_name=app"
-        " pod_container_port_name=metrics pod_controller_kind=ReplicaSet pod_ready=true"
+        " pod_container_port_name=metrics pod_container_port_number=9400"
+        " pod_controller_kind=ReplicaSet pod_ready=true"
         " pod_labelpresent_team=true\n");
+    finish(&f);
+    (void)state;
+}
+
+// As gpuscale up records it where low ports cannot be bound: the address is the one that listens,
+// the port's name and number stay those of the manifest.
+static void moved_ports_are_targets_where_they_listen(void **state)
+{
+    static const char pod[] =
+        "{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":"
+        "\"1\",\"annotations\":{\"gpuscale.dev/ports\":\"80=8080,81=8081\"}},\"spec\":{"
+        "\"containers\":[{\"name\":\"app\",\"ports\":[{\"name\":\"http\",\"containerPort\":80},"
+        "{\"name\":\"admin\",\"containerPort\":81}]}]},\"status\":{\"podIP\":\"10.0.0.1\"}}";
+    struct fixture f = {
+        .pods = pod,
+        .services = SERVICE,
+        .endpoints = "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":"
+                     "\"1\"},\"subsets\":[{\"addresses\":[{\"ip\":\"10.0.0.1\"," TARGET_REF
+                     "}],\"ports\":[{\"name\":\"web\",\"port\":8080}]}]}",
+    };
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "pod/n/web-0[ namespace=n pod_name=web-0 pod_ready=unknown ]\n"
+                        "  __address__=10.0.0.1:8080 pod_container_name=app"
+                        " pod_container_port_name=http pod_container_port_number=80\n"
+                        "  __address__=10.0.0.1:8081 pod_container_name=app"
+                        " pod_container_port_name=admin pod_container_port_number=81\n");
+    finish(&f);
+    f.updates = 0;
+    f.heard = (struct gs_buf){0};
+    start(&f, &(struct engine_kubernetes_sd){.role = SD_ENDPOINTS});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "endpoints/n/web[ namespace=n service_name=web"
+                        " service_label_app_name=web ]\n"
+                        "  __address__=10.0.0.1:8080 endpoint_ready=true pod_name=web-0"
+                        " pod_container_name=app pod_container_port_name=http"
+                        " pod_container_port_number=80 pod_ready=unknown\n"
+                        "  __address__=10.0.0.1:8081 pod_name=web-0 pod_container_name=app"
+                        " pod_container_port_name=admin pod_container_port_number=81"
+                        " pod_ready=unknown\n");
     finish(&f);
     (void)state;
 }
@@ -269,6 +316,7 @@ int main(void)
         cmocka_unit_test(pods_become_a_target_for_each_container_port),
         cmocka_unit_test(a_change_is_told_and_the_end_of_a_pod_empties_its_group),
         cmocka_unit_test(endpoints_have_the_labels_of_service_and_pod),
+        cmocka_unit_test(moved_ports_are_targets_where_they_listen),
         cmocka_unit_test(endpoint_slices_have_conditions),
         cmocka_unit_test(nodes_are_reached_at_their_kubelet),
         cmocka_unit_test(services_are_reached_by_their_name),

@@ -121,12 +121,13 @@ static void services_show_where_they_listen(void **state)
                  "{'gpuscale.dev/address':'127.97.0.1:80'}},'spec':{'type':'LoadBalancer','ports':"
                  "[{'port':80}]},'status':{'loadBalancer':{'ingress':[{'ip':'127.97.0.1'}]}}}",
                  "p|LoadBalancer|<none>|127.97.0.1|80/TCP|10s|<none>");
-    assert_cells(
-        &local_table_services,
-        "{'metadata':{'name':'p','creationTimestamp':'2026-01-01T00:00:00Z','annotations':"
-        "{'gpuscale.dev/address':'127.97.0.1:8080'}},'spec':{'type':'LoadBalancer','ports':"
-        "[{'port':80}]},'status':{'loadBalancer':{'ingress':[{'ip':'127.97.0.1'}]}}}",
-        "p|LoadBalancer|<none>|127.97.0.1:8080|80/TCP|10s|<none>");
+    assert_cells(&local_table_services,
+                 "{'metadata':{'name':'p','creationTimestamp':'2026-01-01T00:00:00Z','annotations':"
+                 "{'gpuscale.dev/address':'127.97.0.1:8080,127.97.0.1:9000',"
+                 "'gpuscale.dev/ports':'80=8080'}},'spec':{'type':'LoadBalancer','ports':"
+                 "[{'port':80,'nodePort':30000},{'port':9000}]},'status':{'loadBalancer':{'ingress'"
+                 ":[{'ip':'127.97.0.1'}]}}}",
+                 "p|LoadBalancer|<none>|127.97.0.1|8080:30000/TCP,9000/TCP|10s|<none>");
     assert_cells(&local_table_services,
                  "{" META ",'spec':{'type':'ExternalName','externalName':'a.b'}}",
                  "p|ExternalName|<none>|a.b|<none>|10s|<none>");

@@ -16,6 +16,24 @@
 
 #include <cmocka.h>
 
+// --- in the pod: "c ADDRESS PORT" connects and prints where to ---
+
+static int connect_and_print(const char *address, const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    socklen_t len = sizeof(to);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0); // needs nobody who listens
+    inet_pton(AF_INET, address, &to.sin_addr);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ||
+        getpeername(fd, (struct sockaddr *)&to, &len) < 0) {
+        perror("connect");
+        return 1;
+    }
+    printf("%s %d\n", address, ntohs(to.sin_port));
+    close(fd);
+    return 0;
+}
+
 // --- in the pod: binds FAMILY ADDRESS PORT and prints where the socket is ---
 
 static int bind_and_print(const char *family, const char *address, const char *port)
@@ -101,8 +119,34 @@ static void test_privileged_ports_move(void **state)
     assert_null(strstr(any, " 8000\n")); // "any free port" stays so
 }
 
+#define MOVED POD " GPUSCALE_POD_PORTS='1024 8000 80=16080,443=8443'"
+
+static void test_the_pods_own_list_comes_first(void **state)
+{
+    (void)state;
+    assert_bound(MOVED, "4 0.0.0.0 80", "127.93.7.5 16080\n");
+    assert_bound(MOVED, "4 0.0.0.0 443", "127.93.7.5 8443\n");
+    assert_bound(MOVED, "4 0.0.0.0 81", "127.93.7.5 8081\n");
+}
+
+static void test_connections_find_the_moved_ports(void **state)
+{
+    (void)state;
+    assert_bound(MOVED, "c 127.93.7.5 80", "127.93.7.5 16080\n");
+    assert_bound(MOVED, "c 127.64.0.1 80", "127.64.0.1 8080\n");
+    assert_bound(MOVED, "c 127.96.3.4 80", "127.96.3.4 8080\n");
+    assert_bound(MOVED, "c 127.97.3.4 443", "127.97.3.4 8443\n");
+    assert_bound(MOVED, "c 127.97.3.4 8080", "127.97.3.4 8080\n");
+    // What is not of the cluster is where it says.
+    assert_bound(MOVED, "c 127.0.0.1 80", "127.0.0.1 80\n");
+    assert_bound(MOVED, "c 127.98.0.1 80", "127.98.0.1 80\n");
+    assert_bound(POD, "c 127.96.3.4 80", "127.96.3.4 80\n");
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "c") == 0)
+        return connect_and_print(argv[2], argv[3]);
     if (argc == 4)
         return bind_and_print(argv[1], argv[2], argv[3]);
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -112,6 +156,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_addresses_become_the_pods),
         cmocka_unit_test(test_other_addresses_stay),
         cmocka_unit_test(test_privileged_ports_move),
+        cmocka_unit_test(test_the_pods_own_list_comes_first),
+        cmocka_unit_test(test_connections_find_the_moved_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 // Services on the embedded API, with real sockets: a pod of these tests is a listening socket that
 // says its own address.
 #include "cluster_harness.h"
+#include "kube/ports.h"
+#include "local/ports.h"
 #include "local/services.h"
 
 #include <arpa/inet.h>
@@ -298,6 +300,55 @@ static void a_busy_port_is_moved_and_said(void **state)
     finish(&k);
 }
 
+// As for an ordinary user, whoever runs the test.
+static void low_ports_are_one_address_everywhere(void **state)
+{
+    struct cluster k;
+    local_ports_set_first(1024);
+    setup(&k);
+    backend_start("127.64.9.1", 8080);
+    make_pod(&k, "a", "127.64.9.1", 80, true);
+    make_service(&k, "web", "LoadBalancer", 80, "http");
+    loop_until(&k.loop, ingress(&k, "web") && addresses(&k, "web", "addresses") == 1);
+    const json_t *subsets =
+        json_object_get(kube_cache_get(k.c->endpoints, "default", "web"), "subsets");
+    const json_t *port = json_array_get(json_object_get(json_array_get(subsets, 0), "ports"), 0);
+    assert_int_equal(gs_json_int(port, 0, "port", NULL), 8080);
+    port = json_array_get(json_object_get(ingress(&k, "web"), "ports"), 0);
+    int real = (int)gs_json_int(port, 0, "port", NULL);
+    assert_int_equal(real % 8000, 80); // 8080, unless a program of the machine has it
+    assert_int_equal(kube_port(service(&k, "web"), 80), real);
+    assert_true(cluster_event(&k, "PortMoved", "of port 80: "));
+    loop_for_ms(&k.loop, 50);
+    assert_string_equal(ask(&k, gs_json_str(ingress(&k, "web"), "ip", NULL), real), "127.64.9.1");
+    assert_string_equal(ask(&k, cluster_ip(&k, "web"), real), "127.64.9.1");
+    finish(&k);
+    local_ports_set_first(0);
+    (void)state;
+}
+
+// Not only the first choice.
+static void a_moved_port_that_is_busy_moves_on(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    int port, first = -1, second = -1;
+    do {
+        close(first);
+        close(second);
+        first = listen_on("0.0.0.0", 0, &port);
+        second = port + 16000 <= 65535 ? try_listen("0.0.0.0", port + 8000, NULL) : -1;
+    } while (second < 0);
+    make_service(&k, "web", "LoadBalancer", port, "80");
+    loop_until(&k.loop, ingress(&k, "web"));
+    assert_int_equal(kube_port(service(&k, "web"), port) % 8000, port % 8000);
+    assert_true(kube_port(service(&k, "web"), port) >= port + 16000);
+    close(first);
+    close(second);
+    finish(&k);
+    (void)state;
+}
+
 static void a_busy_node_port_is_waited_for(void **state)
 {
     struct cluster k;
@@ -389,6 +440,8 @@ int main(void)
         cmocka_unit_test(every_type_has_its_addresses),
         cmocka_unit_test(addresses_survive_a_restart),
         cmocka_unit_test(a_busy_port_is_moved_and_said),
+        cmocka_unit_test(low_ports_are_one_address_everywhere),
+        cmocka_unit_test(a_moved_port_that_is_busy_moves_on),
         cmocka_unit_test(a_busy_node_port_is_waited_for),
         cmocka_unit_test(headless_and_external_names_get_no_address),
         cmocka_unit_test(endpoints_of_others_are_used_as_they_are),

@@ -13,6 +13,8 @@
 #include "cmd/up/timeline.h"
 #include "cmd/verbs.h"
 #include "kube/object.h"
+#include "kube/ports.h"
+#include "local/ports.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,15 +162,11 @@ static char *find_service_url(const struct up *u)
         const json_t *ingress =
             json_array_get(gs_json_get(s, "status", "loadBalancer", "ingress", NULL), 0);
         const json_t *port = json_array_get(gs_json_get(s, "spec", "ports", NULL), 0);
-        const char *moved = kube_annotation(s, LOCAL_ANN_ADDRESS);
         const char *ip = gs_json_str(ingress, "ip", NULL);
         if (!ip || !port || !has_ready_endpoint(u, s))
             continue;
-        int64_t number = gs_json_int(port, 80, "port", NULL);
-        if (moved)
-            return gs_format("http://%s", gs_ends(moved, ":80") ? ip : moved);
-        return number == 80 ? gs_format("http://%s", ip)
-                            : gs_format("http://%s:%lld", ip, (long long)number);
+        int number = kube_port(s, (int)gs_json_int(port, 80, "port", NULL));
+        return number == 80 ? gs_format("http://%s", ip) : gs_format("http://%s:%d", ip, number);
     }
     return NULL;
 }
@@ -237,6 +235,11 @@ static void on_ready(struct up *u)
     up_terminal_line(u->terminal, "Ready: %s%s", u->headline,
                      u->cluster->devices.simulated ? " [SIMULATED GPUs]" : "");
     up_terminal_line(u->terminal, "  %s", u->hint);
+    if (local_ports_first() > 80) {
+        GS_AUTO_FREE char *why = local_ports_remedy(80);
+        up_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
+                         local_host_port(80), why);
+    }
     u->phase = PHASE_APPLYING;
     up_apply_start(u->apply, u->cluster->client, on_applied, u);
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/discovery/kube_labels.h"
 #include "kube/object.h"
+#include "kube/ports.h"
 
 #define META "__meta_kubernetes_"
 
@@ -138,6 +139,12 @@ static int64_t container_port(const json_t *port)
     return gs_json_int(port, 0, "containerPort", NULL);
 }
 
+// Where that port of the pod is reached.
+static int64_t reached_port(const json_t *pod, const json_t *port)
+{
+    return kube_port(pod, (int)container_port(port));
+}
+
 static void add_port(struct sd_labels *l, const json_t *port, const char *protocol)
 {
     sd_labels_add(l, META "pod_container_port_name", gs_json_str(port, "name", NULL));
@@ -166,7 +173,7 @@ static void build_pod(struct build *b, const json_t *pod)
         size_t p;
         json_array_foreach ((json_t *)ports, p, port) {
             struct sd_labels *l =
-                add_target(b, sd_join_host_port(b->arena, ip, container_port(port)));
+                add_target(b, sd_join_host_port(b->arena, ip, reached_port(pod, port)));
             add_container(l, container, init);
             sd_labels_add(l, META "pod_container_id", id);
             add_port(l, port, gs_json_str(port, "protocol", NULL));
@@ -201,7 +208,7 @@ static void add_endpoint_pod(struct build *b, struct sd_labels *l, const json_t 
         const json_t *ports = gs_json_get(container, "ports", NULL), *p;
         size_t k;
         json_array_foreach ((json_t *)ports, k, p) {
-            if (container_port(p) != port)
+            if (reached_port(pod, p) != port)
                 continue;
             add_container(l, container, init);
             add_port(l, p, gs_json_str(p, "protocol", NULL));
@@ -235,7 +242,7 @@ static void add_uncovered_ports(struct build *b)
             const json_t *ports = gs_json_get(container, "ports", NULL), *p;
             size_t k;
             json_array_foreach ((json_t *)ports, k, p) {
-                int64_t port = container_port(p);
+                int64_t port = reached_port(c->pod, p);
                 if (is_covered(b, c->pod, port))
                     continue;
                 struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, ip, port));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services, Endpoints, EndpointSlices, Ingresses.
 #include "base/mem.h"
-#include "base/num.h"
 #include "kube/object.h"
+#include "kube/ports.h"
 #include "local/api/table.h"
-#include "local/cluster.h"
 
 #include <inttypes.h>
 
@@ -13,27 +12,6 @@
 static void add_item(struct gs_buf *out, const char *text)
 {
     gs_buf_addf(out, "%s%s", out->len ? "," : "", text);
-}
-
-// The annotated address when its port is none of the Service's: ports below 1024 move up where they
-// may not be bound.
-static const char *moved_address(const json_t *svc)
-{
-    const char *address = kube_annotation(svc, LOCAL_ANN_ADDRESS);
-    const char *colon = address ? strrchr(address, ':') : NULL;
-    uint64_t port = 0;
-    size_t i;
-    json_t *entry;
-
-    if (!colon)
-        return NULL;
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(gs_slice_of(colon + 1), 65535, &port);
-    if (err)
-        return NULL;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, entry)
-        if (gs_json_int(entry, 0, "port", NULL) == (int64_t)port)
-            return NULL;
-    return address;
 }
 
 static void add_ingress(const json_t *svc, struct gs_buf *out)
@@ -52,7 +30,6 @@ static void add_ingress(const json_t *svc, struct gs_buf *out)
 static void cell_external_ip(json_t *cells, const json_t *svc)
 {
     const char *type = gs_json_str(svc, "spec", "type", NULL);
-    const char *moved = moved_address(svc);
     bool balancer = gs_streq(type, "LoadBalancer");
     struct gs_buf text = {0};
     size_t i;
@@ -62,9 +39,7 @@ static void cell_external_ip(json_t *cells, const json_t *svc)
         local_cell_or(cells, gs_json_str(svc, "spec", "externalName", NULL), "<none>");
         return;
     }
-    if (moved)
-        add_item(&text, moved);
-    else if (balancer)
+    if (balancer)
         add_ingress(svc, &text);
     json_array_foreach (gs_json_get(svc, "spec", "externalIPs", NULL), i, ip)
         if (json_is_string(ip))
@@ -72,6 +47,7 @@ static void cell_external_ip(json_t *cells, const json_t *svc)
     local_cell_buf(cells, &text, balancer ? "<pending>" : "<none>");
 }
 
+// Where it can be reached: with the addresses beside it, what a client types.
 static void cell_service_ports(json_t *cells, const json_t *svc)
 {
     struct gs_buf text = {0};
@@ -81,7 +57,8 @@ static void cell_service_ports(json_t *cells, const json_t *svc)
     json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         const char *protocol = gs_json_str(port, "protocol", NULL);
         int64_t node_port = gs_json_int(port, 0, "nodePort", NULL);
-        gs_buf_addf(&text, "%s%" PRId64, i ? "," : "", gs_json_int(port, 0, "port", NULL));
+        gs_buf_addf(&text, "%s%d", i ? "," : "",
+                    kube_port(svc, (int)gs_json_int(port, 0, "port", NULL)));
         if (node_port)
             gs_buf_addf(&text, ":%" PRId64, node_port);
         gs_buf_addf(&text, "/%s", protocol ? protocol : "TCP");

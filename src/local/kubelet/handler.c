@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "local/kubelet/pod_worker.h"
+#include "local/ports.h"
 #include "net/grpc.h"
 #include "net/http_client.h"
 
@@ -152,6 +153,9 @@ static char *target_of(struct local_handler *h, const json_t *spec)
     int number = local_container_port(h->c, port);
     if (!host || !*host)
         host = h->c->worker->ip;
+    // The ports of other hosts are where they are.
+    if (number && gs_streq(host, h->c->worker->ip))
+        number = local_port_by(h->c->worker->ports, number);
     if (number && host)
         return gs_format(strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, number);
     finish(h, false, "couldn't find port: %s",

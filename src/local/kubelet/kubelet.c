@@ -179,14 +179,6 @@ static char *find_podnet(const char *self_exe)
     return path;
 }
 
-static char *describe_moved_ports(void)
-{
-    int end = 1;
-    while (end < 65536 && local_host_port(end) != end)
-        end++;
-    return end > 1 ? gs_format("%d %d", end, local_host_port(1) - 1) : NULL;
-}
-
 // Two kubelets on one data directory would end each other's containers.
 static struct gs_error *lock_data_dir(struct local_kubelet *k)
 {
@@ -228,7 +220,6 @@ static void copy_config(struct local_kubelet *k, const struct local_kubelet_conf
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
         local_words_add(&k->extra_env, cfg->extra_env[i]);
     k->podnet = find_podnet(k->self_exe);
-    k->moved_ports = describe_moved_ports();
 }
 
 static void on_stop_timer(void *arg);
@@ -349,7 +340,6 @@ void local_kubelet_free(struct local_kubelet *k)
     free(k->self_exe);
     free(k->data_dir);
     free(k->podnet);
-    free(k->moved_ports);
     free(k->gpu_product);
     free(k);
 }

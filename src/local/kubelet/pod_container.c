@@ -127,7 +127,7 @@ int local_container_port(const struct local_container *c, const json_t *port)
     json_array_foreach (gs_json_get(local_container_spec(c), "ports", NULL), i, entry)
         if (name && gs_streq(gs_json_str(entry, "name", NULL), name))
             number = gs_json_int(entry, 0, "containerPort", NULL);
-    return number > 0 && number < 65536 ? local_host_port((int)number) : 0;
+    return number > 0 && number < 65536 ? (int)number : 0;
 }
 
 // --- waiting ---

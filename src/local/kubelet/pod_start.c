@@ -8,6 +8,7 @@
 #include "kube/event.h"
 #include "local/kubelet/env_fetch.h"
 #include "local/kubelet/podenv.h"
+#include "local/ports.h"
 
 #include <inttypes.h>
 
@@ -25,8 +26,12 @@ static void set_identity(struct local_words *env, const struct local_container *
     local_env_set(env, LOCAL_ENV_POD_NS, w->ns);
     local_env_set(env, LOCAL_ENV_CONTAINER, c->name);
     local_env_set(env, LOCAL_ENV_POD_IP, w->ip);
-    if (w->k->moved_ports)
-        local_env_set(env, "GPUSCALE_POD_PORTS", w->k->moved_ports);
+    if (local_ports_first() > 0) {
+        // For the library that is loaded into the processes: see podnet.c.
+        GS_AUTO_FREE char *ports = gs_format("%d %d%s%s", local_ports_first(), LOCAL_PORT_SHIFT,
+                                             w->ports ? " " : "", w->ports ? w->ports : "");
+        local_env_set(env, "GPUSCALE_POD_PORTS", ports);
+    }
 }
 
 static void set_base(struct local_words *env, const struct local_container *c)

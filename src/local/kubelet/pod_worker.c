@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
+#include "kube/ports.h"
 #include "local/pod.h"
+#include "local/ports.h"
 
 #include <ftw.h>
 
@@ -129,6 +131,7 @@ struct local_worker *local_worker_new(struct local_kubelet *k, const json_t *pod
     w->wake = local_timer_new(k->cluster->loop, on_wake, w);
     w->retry = local_timer_new(k->cluster->loop, on_retry, w);
     take_object(w, pod);
+    w->ports = local_ports_of_pod(pod);
     w->n_init = json_array_size(local_worker_spec(w, "initContainers"));
     w->n_containers = w->n_init + json_array_size(local_worker_spec(w, "containers"));
     w->containers = gs_alloc_array(w->n_containers ? w->n_containers : 1, sizeof(*w->containers));
@@ -182,6 +185,7 @@ void local_worker_free(struct local_worker *w)
     free(w->ns);
     free(w->name);
     free(w->ip);
+    free(w->ports);
     free(w);
 }
 
@@ -275,6 +279,10 @@ static bool publish(struct local_worker *w)
     // The uid makes the server refuse it when another pod has the name by now.
     gs_json_set(patch, json_string(w->uid), "metadata", "uid", NULL);
     json_object_set(patch, "status", status);
+    // In one write with the address, so that nobody ever sees the address without its ports.
+    if (!gs_streq(kube_annotation(w->pod, KUBE_ANN_PORTS), w->ports))
+        gs_json_set(patch, w->ports ? json_string(w->ports) : json_null(), "metadata",
+                    "annotations", KUBE_ANN_PORTS, NULL);
     w->patch = kube_patch(w->k->cluster->client, KUBE_PODS, w->ns, w->name, "status",
                           KUBE_MERGE_PATCH, patch, on_patched, w);
     return false;
@@ -343,10 +351,21 @@ static bool mounts_volumes(const struct local_worker *w)
     return false;
 }
 
+static void say_moved_ports(const struct local_worker *w)
+{
+    if (!w->ip || !w->ports)
+        return;
+    GS_AUTO_FREE char *why = local_ports_remedy(local_ports_lowest(w->ports));
+    kube_event(w->k->recorder, w->pod, "Normal", "PortMoved",
+               "Container ports listen elsewhere on %s (%s): %s", w->ip, w->ports, why);
+}
+
 static void begin(struct local_worker *w)
 {
-    if (!w->ip)
+    if (!w->ip) {
         w->ip = local_pod_ips_take(w->k->ips);
+        say_moved_ports(w);
+    }
     if (!w->start_time_ms)
         w->start_time_ms = gs_unix_ms();
     if (w->warned_volumes || !mounts_volumes(w))

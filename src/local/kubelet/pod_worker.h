@@ -25,9 +25,8 @@ struct local_kubelet {
     struct local_api *api;
     struct kube_recorder *recorder;
     char *self_exe;
-    char *data_dir;    // absolute: containers run in folders of their own
-    char *podnet;      // the bind() library, NULL when it was not found
-    char *moved_ports; // its setting "1024 8000": ports below move up by; NULL: none move
+    char *data_dir; // absolute: containers run in folders of their own
+    char *podnet;   // the bind() library, NULL when it was not found
     char *gpu_product;
     struct local_images *images;
     struct local_words extra_env, device_ids;
@@ -93,7 +92,8 @@ struct local_worker {
     struct local_kubelet *k;
     json_t *pod; // the latest object
     char *uid, *ns, *name;
-    char *ip; // NULL until the pod is begun
+    char *ip;    // NULL until the pod is begun
+    char *ports; // its declared ports that move, "80=8080" (local/ports.h); NULL: none
     int64_t start_time_ms;
     struct local_container *containers; // init containers first
     size_t n_init, n_containers;
@@ -147,8 +147,8 @@ void local_container_stop(struct local_container *c, int64_t grace_ms, const cha
 void local_container_probed(struct local_container *c, enum local_probe_kind kind, bool ok);
 bool local_container_ready(const struct local_container *c);
 char *local_container_file(const struct local_container *c, unsigned instance, const char *suffix);
-// The port by number or by the name of one of the container's ports, as it is on this machine;
-// 0: no such port.
+// The declared port by number or by the name of one of the container's ports; 0: no such port.
+// Where it listens says local_pod_port().
 int local_container_port(const struct local_container *c, const json_t *port);
 
 // --- status ---

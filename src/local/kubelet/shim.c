@@ -8,6 +8,7 @@
 #include "local/kubelet.h"
 #include "local/kubelet/proctree.h"
 #include "local/kubelet/shim_log.h"
+#include "local/ports.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -142,6 +143,7 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
         return errno;
     if (o->preload)
         preload(o->preload);
+    local_ports_pass_on();
     execvp(o->argv[0], o->argv);
     return errno;
 }

@@ -5,6 +5,7 @@
 #include "kube/object.h"
 #include "kube/selector.h"
 #include "local/pod.h"
+#include "local/ports.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ static json_t *resolve_ports(const json_t *service, const json_t *pod)
             continue;
         json_t *port = json_object();
         gs_json_set_str(port, "name", gs_json_str(sp, "name", NULL));
-        gs_json_set_int(port, "port", number);
+        gs_json_set_int(port, "port", local_pod_port(pod, (int)number));
         gs_json_set_str(port, "protocol", protocol_of(sp));
         json_array_append_new(ports, port);
     }
@@ -185,7 +186,7 @@ void endpoints_delete(struct local_cluster *c, struct local_work *w, const char 
 
 // --- reading ---
 
-// Pods move privileged ports as services do; other hosts do not.
+// In Endpoints that somebody else writes, a pod's port may be the one that the pod declares.
 static bool is_local_pod(const char *ip)
 {
     struct in_addr a;

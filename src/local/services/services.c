@@ -6,15 +6,16 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
+#include "kube/ports.h"
 #include "kube/selector.h"
+#include "local/ports.h"
 #include "local/services/address.h"
 #include "local/services/endpoints.h"
 #include "local/services/slices.h"
 
 #include <stdio.h>
 
-#define RETRY_MS   5000
-#define PORT_SHIFT 8000
+#define RETRY_MS 5000
 
 struct pool { // of one port of a service
     int port;
@@ -186,19 +187,18 @@ static struct gs_error *listen_at(struct service *s, const char *ip, int asked, 
     return NULL;
 }
 
-// A port of the machine that is taken, or that we may not have, is replaced by a higher one on the
+// A port that another program has, or that we may not bind, is replaced by a higher one on the
 // service's own addresses; a node port is what was promised and is waited for.
 static void listen_somewhere(struct service *s, struct local_work *w, const json_t *svc,
                              const char *ip, int asked, int service_port, bool node)
 {
     struct kube_recorder *recorder = s->owner->recorder;
-    int port = local_host_port(asked);
-    const char *why = "this process may not use ports of that range";
+    int port = node ? asked : local_service_port(svc, asked);
+    bool taken = false;
     struct gs_error *err = listen_at(s, ip, asked, port, service_port);
-    if (err && gs_error_code(err) == GS_EEXIST && !node && port == asked &&
-        asked + PORT_SHIFT <= 65535) {
-        port = asked + PORT_SHIFT;
-        why = "another program of this machine has it";
+    while (err && gs_error_code(err) == GS_EEXIST && !node && local_service_port_after(svc, port)) {
+        taken = true;
+        port = local_service_port_after(svc, port);
         gs_error_free(err);
         err = listen_at(s, ip, asked, port, service_port);
     }
@@ -208,6 +208,8 @@ static void listen_somewhere(struct service *s, struct local_work *w, const json
         gs_error_free(err);
         local_work_again(w, RETRY_MS);
     } else if (port != asked) {
+        GS_AUTO_FREE char *why =
+            taken ? gs_strdup("another program of this machine has it") : local_ports_remedy(asked);
         kube_event(recorder, svc, "Normal", "PortMoved",
                    "Listening on %s:%d instead of port %d: %s", ip, port, asked, why);
     }
@@ -346,15 +348,40 @@ static char *address_text(const struct service *s, const json_t *svc, const char
     return gs_buf_take(&out);
 }
 
-// True: the annotation was written.
-static bool show_address(struct local_work *w, const json_t *svc, const char *text)
+// "80=8080" for KUBE_ANN_PORTS; "" when all listen where the service says.
+static char *ports_text(const struct service *s, const json_t *svc, const char *ip)
 {
-    const char *have = kube_annotation(svc, LOCAL_ANN_ADDRESS);
-    if (gs_streq(have ? have : "", text))
-        return false;
+    struct gs_buf out = {0};
+    size_t i;
+    json_t *port;
+    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
+        int asked = (int)gs_json_int(port, 0, "port", NULL), real = real_port(s, ip, asked);
+        if (real > 0 && real != asked && is_tcp(port))
+            gs_buf_addf(&out, "%s%d=%d", out.len ? "," : "", asked, real);
+    }
+    return gs_buf_take(&out);
+}
+
+// Adds what the annotation should be to the patch, unless it is so.
+static void annotate(json_t *patch, const json_t *svc, const char *name, const char *text)
+{
+    const char *have = kube_annotation(svc, name);
+    if (!gs_streq(have ? have : "", text))
+        gs_json_set(patch, *text ? json_string(text) : json_null(), "metadata", "annotations", name,
+                    NULL);
+}
+
+// True: the annotations were written. s NULL: it listens nowhere.
+static bool show_address(const struct service *s, struct local_work *w, const json_t *svc,
+                         const char *ip)
+{
     GS_AUTO_JSON json_t *patch = json_object();
-    gs_json_set(patch, *text ? json_string(text) : json_null(), "metadata", "annotations",
-                LOCAL_ANN_ADDRESS, NULL);
+    GS_AUTO_FREE char *address = s ? address_text(s, svc, ip) : gs_strdup("");
+    GS_AUTO_FREE char *ports = s ? ports_text(s, svc, ip) : gs_strdup("");
+    annotate(patch, svc, LOCAL_ANN_ADDRESS, address);
+    annotate(patch, svc, KUBE_ANN_PORTS, ports);
+    if (json_object_size(patch) == 0)
+        return false;
     local_work_patch(w, KUBE_SERVICES, kube_namespace(svc), kube_name(svc), NULL, patch, NULL,
                      NULL);
     return true;
@@ -419,8 +446,7 @@ static void serve(struct local_services *l, struct local_work *w, const char *ke
     const char *lb_ip = balancer ? balancer_ip(l, key, svc) : NULL;
     update_listeners(s, w, svc, cluster_ip, lb_ip);
     point_pools(s, svc);
-    GS_AUTO_FREE char *text = address_text(s, svc, lb_ip ? lb_ip : cluster_ip);
-    if (!show_address(w, svc, text))
+    if (!show_address(s, w, svc, lb_ip ? lb_ip : cluster_ip))
         show_status(s, w, svc, lb_ip);
 }
 
@@ -461,7 +487,7 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
         serve(l, w, key, svc);
     } else {
         drop_service(l, key);
-        if (!show_address(w, svc, ""))
+        if (!show_address(NULL, w, svc, NULL))
             show_status(NULL, w, svc, NULL);
     }
 }

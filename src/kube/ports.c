@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/ports.h"
+
+#include "base/num.h"
+#include "base/slice.h"
+#include "kube/object.h"
+
+// 0: not a port number.
+static int number(struct gs_slice text)
+{
+    int64_t port = 0;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_i64(gs_slice_trim(text), 1, 65535, &port);
+    return err ? 0 : (int)port;
+}
+
+int kube_port_in(const char *text, int port)
+{
+    struct gs_slice rest = gs_slice_of(text ? text : "");
+    while (rest.len) {
+        struct gs_slice to = gs_slice_cut(&rest, ',');
+        struct gs_slice from = gs_slice_cut(&to, '=');
+        if (number(from) == port && number(to) > 0)
+            return number(to);
+    }
+    return 0;
+}
+
+int kube_port(const json_t *obj, int port)
+{
+    int to = kube_port_in(kube_annotation(obj, KUBE_ANN_PORTS), port);
+    return to > 0 ? to : port;
+}

@@ -32,7 +32,8 @@ struct builder {
     struct gs_hmap *anchors;
     size_t n_values;
     struct gs_yaml_docs docs;
-    struct gs_yaml_marks *marks; // NULL: typed scalars, no marks
+    struct gs_yaml_marks *marks; // NULL: none are kept
+    bool texts;                  // plain scalars stay texts
 };
 
 struct gs_yaml_marks {
@@ -166,6 +167,21 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
     return NULL;
 }
 
+// A copy of an anchored value is reported at the places of the original.
+static void copy_marks(struct builder *b, const json_t *from, const json_t *to)
+{
+    const char *key;
+    size_t i;
+    json_t *v;
+    if (!b->marks)
+        return;
+    set_mark(b, to, gs_yaml_mark_of(b->marks, from));
+    json_object_foreach ((json_t *)from, key, v)
+        copy_marks(b, v, json_object_get(to, key));
+    json_array_foreach (from, i, v)
+        copy_marks(b, v, json_array_get(to, i));
+}
+
 // Adds the values to n_values. False: nested more than depth levels, or too many.
 static bool count_values(struct builder *b, const json_t *j, size_t depth)
 {
@@ -189,7 +205,7 @@ static bool count_values(struct builder *b, const json_t *j, size_t depth)
 
 static json_t *plain_scalar(const struct builder *b, struct gs_slice s)
 {
-    if (!b->marks)
+    if (!b->texts)
         return yaml_plain_scalar(s);
     json_t *typed = yaml_plain_scalar(s);
     if (!typed || json_is_null(typed))
@@ -244,7 +260,9 @@ static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
         return fail_at(b, ev,
                        b->n_values > MAX_VALUES ? "too many values (aliases that multiply?)"
                                                 : "nested too deeply");
-    return place(b, ev, json_deep_copy(value));
+    json_t *copy = json_deep_copy(value);
+    copy_marks(b, value, copy);
+    return place(b, ev, copy);
 }
 
 static struct gs_error *on_open(struct builder *b, struct fy_event *ev, json_t *container)
@@ -342,8 +360,8 @@ static struct gs_error *check_characters(struct gs_slice text, const char *name)
     return NULL;
 }
 
-static struct gs_error *parse(struct gs_slice text, const char *name, struct gs_yaml_marks *marks,
-                              struct gs_yaml_docs *ret)
+static struct gs_error *parse(struct gs_slice text, const char *name, bool texts,
+                              struct gs_yaml_marks *marks, struct gs_yaml_docs *ret)
 {
     struct gs_error *err = check_characters(text, name);
     if (err)
@@ -359,7 +377,8 @@ static struct gs_error *parse(struct gs_slice text, const char *name, struct gs_
                                         FYPCF_SLOPPY_FLOW_INDENTATION,
                                .diag = diag};
     struct fy_parser *parser = fy_parser_create(&cfg);
-    struct builder b = {.name = name, .anchors = gs_hmap_new(free_json), .marks = marks};
+    struct builder b = {
+        .name = name, .anchors = gs_hmap_new(free_json), .marks = marks, .texts = texts};
     if (!parser || fy_parser_set_string(parser, text.data ? text.data : "", text.len) != 0)
         err = gs_error_new(GS_EIO, "%s: cannot start the YAML parser", name);
     bool end = err != NULL;
@@ -389,21 +408,33 @@ static struct gs_error *parse(struct gs_slice text, const char *name, struct gs_
 
 struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
 {
-    return parse(text, name, NULL, ret);
+    return parse(text, name, false, NULL, ret);
 }
 
-struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
-                                     struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+static struct gs_error *parse_with_marks(struct gs_slice text, const char *name, bool texts,
+                                         struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
 {
     struct gs_yaml_marks *marks = gs_alloc(sizeof(*marks));
     marks->by_value = gs_hmap_new(free);
-    struct gs_error *err = parse(text, name, marks, ret);
+    struct gs_error *err = parse(text, name, texts, marks, ret);
     if (err) {
         gs_yaml_marks_free(marks);
         return err;
     }
     *ret_marks = marks;
     return NULL;
+}
+
+struct gs_error *gs_yaml_parse_marked(struct gs_slice text, const char *name,
+                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+{
+    return parse_with_marks(text, name, false, ret, ret_marks);
+}
+
+struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
+                                     struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+{
+    return parse_with_marks(text, name, true, ret, ret_marks);
 }
 
 struct gs_yaml_mark gs_yaml_mark_of(const struct gs_yaml_marks *m, const json_t *value)

@@ -24,13 +24,16 @@ void gs_yaml_docs_finish(struct gs_yaml_docs *docs);
 // Where values stand in the text, for errors about what they mean.
 struct gs_yaml_marks;
 struct gs_yaml_mark {
-    int line, column; // 1-based; 0: not known (an alias' copy)
+    int line, column; // 1-based; 0: not known (true, false and null, which all documents share)
 };
 struct gs_yaml_mark gs_yaml_mark_of(const struct gs_yaml_marks *m, const json_t *value);
 void gs_yaml_marks_free(struct gs_yaml_marks *m);
 GS_DEFINE_CLEANUP(struct gs_yaml_marks *, gs_yaml_marks_free)
-// As gs_yaml_parse, but every scalar is a string with the text as written (plain null, ~ and
-// nothing: null), for readers that know the type of each field. Marks are valid while the documents
-// live; those of mappings are the place of their first key.
+// As gs_yaml_parse, with the places of the values. Marks are valid while the documents live; those
+// of mappings are the place of their first key, those of an alias the place of the anchored value.
+struct gs_error *gs_yaml_parse_marked(struct gs_slice text, const char *name,
+                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks);
+// As gs_yaml_parse_marked, but every scalar is a string with the text as written (plain null, ~ and
+// nothing: null), for readers that know the type of each field.
 struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks);

@@ -104,6 +104,25 @@ static void test_bytes_that_are_not_yaml(void **state)
     expect_error("a: 1\nb: \x01\n", "t.yaml:2: the control character 0x01");
 }
 
+static void test_values_have_places(void **state)
+{
+    struct gs_yaml_docs docs = {0};
+    struct gs_yaml_marks *marks = NULL;
+    assert_ok(gs_yaml_parse_marked(gs_slice_of("a: &x {b: 12}\nc: *x\nd: \"12\"\n"), "t.yaml",
+                                   &docs, &marks));
+    const json_t *doc = docs.items[0].value, *b = gs_json_get(doc, "a", "b", NULL);
+    const json_t *copy = gs_json_get(doc, "c", "b", NULL), *d = json_object_get(doc, "d");
+    assert_true(json_is_integer(b) && json_is_string(d)); // types are kept
+    assert_int_equal(gs_yaml_mark_of(marks, b).line, 1);
+    assert_int_equal(gs_yaml_mark_of(marks, b).column, 11);
+    assert_int_equal(gs_yaml_mark_of(marks, copy).line, 1); // an alias is where its anchor is
+    assert_int_equal(gs_yaml_mark_of(marks, d).line, 3);
+    assert_int_equal(gs_yaml_mark_of(marks, d).column, 4);
+    gs_yaml_docs_finish(&docs);
+    gs_yaml_marks_free(marks);
+    (void)state;
+}
+
 static void test_alias_bomb_is_refused(void **state)
 {
     expect_error("a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
@@ -136,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_merge_keys),
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_bytes_that_are_not_yaml),
+        cmocka_unit_test(test_values_have_places),
         cmocka_unit_test(test_alias_bomb_is_refused),
         cmocka_unit_test(test_aliases_do_not_nest_without_end),
     };

@@ -127,15 +127,19 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
     return err;
 }
 
-// The controller takes a sum below zero for one that overflowed, where averages are compared.
+// As the controller adds: sums wrap. Where averages are compared, newer releases take a sum below
+// zero for one that wrapped, also when the values were negative. Where values are compared, they
+// stop at the largest number instead of wrapping.
 static int64_t sum_of(const struct hpa_pass *p, const struct hpa_metric_observation *obs,
                       bool for_average)
 {
     bool negative_is_overflow = for_average && hpa_since(p->cfg->release, HPA_SINCE_OVERFLOW);
+    bool stops_at_largest = !for_average && hpa_since(p->cfg->release, HPA_SINCE_VALUE_OVERFLOW);
     int64_t sum = 0;
     for (size_t s = 0; s < obs->n_samples; s++) {
-        sum = hpa_add_sat(sum, obs->samples[s].value);
-        if (sum < 0 && negative_is_overflow)
+        int64_t value = obs->samples[s].value;
+        bool overflow = __builtin_add_overflow(sum, value, &sum); // sum is wrapped then
+        if ((overflow && value > 0 && stops_at_largest) || (sum < 0 && negative_is_overflow))
             return INT64_MAX;
     }
     return sum;

@@ -28,6 +28,7 @@ enum hpa_change {
     HPA_SINCE_POD_LEVEL = 34,         // pod-level requests
     HPA_SINCE_OVERFLOW = 34,          // a negative sum of External series is the largest number
     HPA_SINCE_BINARY_MEMORY = 34,     // memory as Mi in the status
+    HPA_SINCE_VALUE_OVERFLOW = 35,    // a sum of External series stops at the largest number
     HPA_SINCE_OWN_TOLERANCE = 35,     // behavior.scaleUp.tolerance (gate on)
     HPA_SINCE_SCALED_TO_ZERO = 36,    // zero is a pause unless the condition ScaledToZero is true
     HPA_SINCE_ZERO_GATE = 37,         // gate HPAScaleToZero on

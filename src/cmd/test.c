@@ -98,12 +98,15 @@ static struct gs_error *run_cases(const char *path, const char *only, struct rul
     return err;
 }
 
-static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit)
+static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit,
+                            size_t *n_cases)
 {
     struct rule_tests_report r = {0};
     GS_AUTO_ERROR struct gs_error *err = run_cases(path, only, &r);
     bool ok = !err && !r.n_failed;
-    printf("%s: %zu cases%s\n", path, r.n_cases, ok ? ", all as expected" : "");
+    printf("%s: %zu %s%s\n", path, r.n_cases, r.n_cases == 1 ? "case" : "cases",
+           ok && r.n_cases ? ", all as expected" : "");
+    *n_cases += r.n_cases;
     (void)fflush(stdout);
     print_failures(&r);
     if (err)
@@ -120,12 +123,15 @@ static struct gs_error *test_hpa(const struct test_opts *opts, int n_files, char
 {
     GS_AUTO_FREE char *only = join(&opts->run);
     GS_AUTO_BUF struct gs_buf junit = {0};
+    size_t n_cases = 0;
     *ret_exit = 0;
     junit_begin(&junit);
     for (int i = 0; i < n_files; i++)
-        if (!test_cases_file(files[i], only, &junit))
+        if (!test_cases_file(files[i], only, &junit, &n_cases))
             *ret_exit = 1;
     junit_end(&junit);
+    if (only && !n_cases && !*ret_exit)
+        return gs_error_new(GS_EINVAL, "no case has a name that --run=%s matches", only);
     return opts->junit ? gs_file_write_atomic(opts->junit, 0666, gs_buf_slice(&junit)) : NULL;
 }
 

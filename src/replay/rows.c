@@ -3,46 +3,36 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-
-enum place {
-    STEP,      // field of the step
-    EXPECT,    // … of expect
-    METRIC,    // … of the first metric that is expected
-    CONDITION, // … of the conditions that are expected
-    OBSERVED,  // … of the first metric that is observed
-    SPEC,
-    CONFIG,
-    TARGET, // the number that the first metric of the spec aims at
-};
+#include "replay/form.h"
 
 static const struct column {
     const char *name, *field;
-    enum place place;
+    enum form_cell place;
 } columns[] = {
-    {"scale", "scale", STEP},
-    {"pods", "pods", STEP},
-    {"request", "request", STEP},
-    {"metrics", "metrics", STEP},
-    {"samples", "samples", OBSERVED},
-    {"error", "error", OBSERVED},
-    {"min", "minReplicas", SPEC},
-    {"max", "maxReplicas", SPEC},
-    {"behavior", "behavior", SPEC},
-    {"target", NULL, TARGET},
-    {"compat", "compat", CONFIG},
-    {"tolerance", "tolerance", CONFIG},
-    {"desired", "desired", EXPECT},
-    {"proposal", "proposal", EXPECT},
-    {"reason", "reason", EXPECT},
-    {"explanation", "explanation", EXPECT},
-    {"events", "events", EXPECT},
-    {"conditions", "conditions", EXPECT},
-    {"utilization", "utilization", METRIC},
-    {"average", "average", METRIC},
-    {"value", "value", METRIC},
-    {"able", "AbleToScale", CONDITION},
-    {"active", "ScalingActive", CONDITION},
-    {"limited", "ScalingLimited", CONDITION},
+    {"scale", "scale", FORM_STEP},
+    {"pods", "pods", FORM_STEP},
+    {"request", "request", FORM_STEP},
+    {"metrics", "metrics", FORM_STEP},
+    {"samples", "samples", FORM_OBSERVED},
+    {"error", "error", FORM_OBSERVED},
+    {"min", "minReplicas", FORM_SPEC},
+    {"max", "maxReplicas", FORM_SPEC},
+    {"behavior", "behavior", FORM_SPEC},
+    {"target", NULL, FORM_TARGET},
+    {"compat", "compat", FORM_CONFIG},
+    {"tolerance", "tolerance", FORM_CONFIG},
+    {"desired", "desired", FORM_EXPECT},
+    {"proposal", "proposal", FORM_EXPECT},
+    {"reason", "reason", FORM_EXPECT},
+    {"explanation", "explanation", FORM_EXPECT},
+    {"events", "events", FORM_EXPECT},
+    {"conditions", "conditions", FORM_EXPECT},
+    {"utilization", "utilization", FORM_METRIC},
+    {"average", "average", FORM_METRIC},
+    {"value", "value", FORM_METRIC},
+    {"able", "AbleToScale", FORM_CONDITION},
+    {"active", "ScalingActive", FORM_CONDITION},
+    {"limited", "ScalingLimited", FORM_CONDITION},
 };
 
 static const struct column *find_column(const char *name)
@@ -89,28 +79,28 @@ static struct gs_error *set_cell(json_t *doc, json_t *step, const struct column 
 {
     json_t *expect = object_in(step, "expect"), *where = NULL;
     switch (c->place) {
-    case STEP:
+    case FORM_STEP:
         where = step;
         break;
-    case EXPECT:
+    case FORM_EXPECT:
         where = expect;
         break;
-    case METRIC:
+    case FORM_METRIC:
         where = first_in(expect, "metrics");
         break;
-    case CONDITION:
+    case FORM_CONDITION:
         where = object_in(expect, "conditions");
         break;
-    case OBSERVED:
+    case FORM_OBSERVED:
         where = first_in(step, "metrics");
         break;
-    case SPEC:
+    case FORM_SPEC:
         where = object_in(doc, "spec");
         break;
-    case CONFIG:
+    case FORM_CONFIG:
         where = object_in(doc, "config");
         break;
-    case TARGET:
+    case FORM_TARGET:
         return set_target(doc, v);
     }
     json_object_set(where, c->field, v);
@@ -123,41 +113,47 @@ static bool is_blank(const json_t *v)
     return gs_streq(json_string_value(v), "_");
 }
 
-static struct gs_error *fill(json_t *doc, json_t *step, const json_t *names, const json_t *cells)
+static struct gs_error *fill(const struct shape_source *src, json_t *doc, json_t *step,
+                             const json_t *names, const json_t *cells)
 {
-    size_t n = json_array_size(names);
+    size_t n = json_array_size(names), n_cells = json_array_size(cells);
     struct gs_error *err = NULL;
-    if (!n || json_array_size(cells) < n || json_array_size(cells) > n + 1)
-        return gs_error_new(GS_EINVAL,
-                            "a row has %zu cells for %zu columns (one more may be its name)",
-                            json_array_size(cells), n);
+    if (n_cells < n || n_cells > n + 1)
+        return shape_error(src, cells,
+                           "a row has %zu cells for %zu columns (one more may be its name)",
+                           n_cells, n);
+    if (n_cells > n && !json_is_string(json_array_get(cells, n)))
+        return shape_error(src, json_array_get(cells, n), "the name of a row must be a text");
     for (size_t i = 0; !err && i < n; i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        const struct column *c = find_column(name ? name : "");
+        const json_t *cell = json_array_get(cells, i);
+        const struct column *c = find_column(json_string_value(json_array_get(names, i)));
         if (!c)
-            return gs_error_new(GS_EINVAL, "no column is called \"%s\"", name ? name : "");
-        if (!is_blank(json_array_get(cells, i)))
-            err = set_cell(doc, step, c, json_array_get(cells, i));
+            return shape_error(src, json_array_get(names, i), "no column is called \"%s\"",
+                               json_string_value(json_array_get(names, i)));
+        if (is_blank(cell))
+            continue;
+        err = form_check_cell(src, c->place, c->field, cell);
+        if (!err)
+            err = set_cell(doc, step, c, (json_t *)cell);
     }
     return err;
 }
 
-struct gs_error *rows_expand(const json_t *doc, size_t row, json_t **ret)
+struct gs_error *rows_expand(const struct shape_source *src, const json_t *doc, size_t row,
+                             json_t **ret)
 {
     GS_AUTO_JSON json_t *out = json_deep_copy(doc);
     const json_t *names = json_object_get(doc, "columns");
     const json_t *cells = json_array_get(json_object_get(doc, "rows"), row);
-    json_t *given = json_object_get(doc, "given");
-    json_t *step = json_is_object(given) ? json_deep_copy(given) : json_object();
+    const json_t *given = json_object_get(doc, "given");
+    json_t *step = given ? json_deep_copy(given) : json_object();
     json_object_set_new(out, "steps", json_pack("[o]", step));
     json_object_del(out, "given");
     json_object_del(out, "columns");
     json_object_del(out, "rows");
-    if (given && !json_is_object(given))
-        return gs_error_new(GS_EINVAL, "given must be a mapping");
-    struct gs_error *err = fill(out, step, names, cells);
+    struct gs_error *err = fill(src, out, step, names, cells);
     if (err)
-        return gs_error_wrap(err, "row %zu", row + 1);
+        return err;
     *ret = GS_TAKE(out);
     return NULL;
 }

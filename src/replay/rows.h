@@ -3,7 +3,9 @@
 // row. Private to the room.
 #pragma once
 
-#include "codec/json.h"
+#include "replay/shape.h"
 
 // A row as a case of its own: name, spec, config and one step. GS_EINVAL: the row does not fit.
-struct gs_error *rows_expand(const json_t *doc, size_t row, json_t **ret);
+// doc: checked by form_check(). src: its line is the row's.
+struct gs_error *rows_expand(const struct shape_source *src, const json_t *doc, size_t row,
+                             json_t **ret);

@@ -7,16 +7,23 @@
 #include <math.h>
 #include <stdio.h>
 
+bool scene_quantity_text(const json_t *v, char text[SCENE_QUANTITY_SIZE])
+{
+    if (json_is_string(v))
+        snprintf(text, SCENE_QUANTITY_SIZE, "%s", json_string_value(v));
+    else if (json_is_integer(v))
+        snprintf(text, SCENE_QUANTITY_SIZE, "%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        snprintf(text, SCENE_QUANTITY_SIZE, "%.15g", json_real_value(v));
+    else
+        return false;
+    return true;
+}
+
 struct gs_error *scene_milli(const json_t *v, int64_t *ret)
 {
-    char text[64];
-    if (json_is_string(v))
-        snprintf(text, sizeof(text), "%s", json_string_value(v));
-    else if (json_is_integer(v))
-        snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(v));
-    else if (json_is_real(v))
-        snprintf(text, sizeof(text), "%.15g", json_real_value(v));
-    else
+    char text[SCENE_QUANTITY_SIZE];
+    if (!scene_quantity_text(v, text))
         return gs_error_new(GS_EINVAL, "not a quantity");
     struct gs_error *err = kube_quantity_parse_milli(gs_slice_of(text), ret);
     return err ? gs_error_wrap(err, "quantity \"%s\"", text) : NULL;
@@ -50,9 +57,11 @@ static enum hpa_tri tri_of(const json_t *v)
     return gs_streq(text, "False") ? HPA_FALSE : HPA_TRI_UNKNOWN;
 }
 
-static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in,
-                                const json_t *default_request, int64_t now_ms, size_t n_metrics)
+static struct gs_error *set_pod(struct scene *s, const struct hpa_spec *spec, int release, size_t i,
+                                const json_t *in, const json_t *default_request, int64_t now_ms)
 {
+    size_t n_metrics = spec->n_metrics;
+    const json_t *containers = json_object_get(in, "containers");
     struct hpa_pod *pod = &s->pods[i];
     *pod = (struct hpa_pod){
         .name = s->names[i],
@@ -64,6 +73,12 @@ static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in,
     pod->start_time_ms = now_ms + scene_ms(in, "started", -3600);
     pod->ready_transition_ms = now_ms + scene_ms(in, "readySince", -3590);
     const json_t *request = json_object_get(in, "request");
+    if (request && containers)
+        return gs_error_new(GS_EINVAL, "pods[%zu]: either \"request\" or \"containers\"", i);
+    if (containers) {
+        scene_container_requests(&s->arena, spec, release, pod->name, containers, pod);
+        return NULL;
+    }
     if (!request)
         request = default_request;
     if (!request)
@@ -76,46 +91,67 @@ static struct gs_error *set_pod(struct scene *s, size_t i, const json_t *in,
     return err;
 }
 
-static struct gs_error *load_pods(struct scene *s, const json_t *pods, const json_t *request,
-                                  int64_t now_ms, size_t n_metrics)
+static size_t count_of(const json_t *pods)
 {
-    size_t n = json_is_integer(pods) && json_integer_value(pods) > 0
-                   ? (size_t)json_integer_value(pods)
-                   : json_array_size(pods);
-    if (n > SCENE_MAX_PODS)
-        return gs_error_new(GS_ELIMIT, "pods: more than %zu", SCENE_MAX_PODS);
+    return json_is_integer(pods) ? (size_t)json_integer_value(pods) : json_array_size(pods);
+}
+
+static struct gs_error *load_pods(struct scene *s, const struct hpa_spec *spec, int release,
+                                  const json_t *pods, const json_t *request, int64_t now_ms)
+{
+    size_t n = count_of(pods);
     s->pods = gs_alloc_array(n + 1, sizeof(*s->pods));
-    s->requests = gs_alloc_array(n * n_metrics + 1, sizeof(*s->requests));
+    s->requests = gs_alloc_array(n * spec->n_metrics + 1, sizeof(*s->requests));
     struct gs_error *err = NULL;
     for (size_t i = 0; !err && i < n; i++)
-        err = set_pod(s, i, json_array_get(pods, i), request, now_ms, n_metrics);
+        err = set_pod(s, spec, release, i, json_array_get(pods, i), request, now_ms);
     s->obs.pods = s->pods;
     s->obs.n_pods = n;
     return err;
 }
 
-// A quantity, or {pod, value, age, window}; null: the pod has no sample.
-static struct gs_error *load_samples(struct scene *s, size_t m, const json_t *in, int64_t now_ms)
+// A quantity, or {pod, value, age, window}, or usage by container. *ret_found: there is a sample.
+static struct gs_error *set_sample(struct scene *s, const struct hpa_metric_spec *m, int release,
+                                   const json_t *in, struct hpa_sample *sample,
+                                   const char **ret_error, bool *ret_found)
+{
+    const json_t *value = json_is_object(in) ? json_object_get(in, "value") : in;
+    const json_t *containers = json_object_get(in, "containers");
+    bool of_resource = m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE;
+    *ret_found = true;
+    if (!value == !containers)
+        return gs_error_new(GS_EINVAL, "a sample needs either \"value\" or \"containers\"");
+    if (!containers)
+        return scene_milli(value, &sample->value);
+    if (!of_resource)
+        return gs_error_new(GS_EINVAL, "only samples of resources have \"containers\"");
+    *ret_found = scene_container_usage(&s->arena, m, release, containers, sample, ret_error);
+    return NULL;
+}
+
+// null: the pod has no sample.
+static struct gs_error *load_samples(struct scene *s, const struct hpa_spec *spec, int release,
+                                     size_t m, const json_t *in, int64_t now_ms)
 {
     const json_t *list = json_object_get(in, "samples");
     size_t n = 0, len = json_array_size(list);
-    if (len > SCENE_MAX_PODS)
-        return gs_error_new(GS_ELIMIT, "samples: more than %zu", SCENE_MAX_PODS);
     s->metrics[m].error = gs_json_str(in, "error", NULL);
     s->samples[m] = gs_alloc_array(len + 1, sizeof(struct hpa_sample));
     for (size_t i = 0; i < len; i++) {
         const json_t *v = json_array_get(list, i);
+        bool found;
         if (json_is_null(v))
             continue;
-        struct hpa_sample *sample = &s->samples[m][n++];
+        struct hpa_sample *sample = &s->samples[m][n];
         const char *pod = gs_json_str(v, "pod", NULL);
         *sample = (struct hpa_sample){.pod = pod ? pod : s->names[i],
                                       .timestamp_ms = now_ms - scene_ms(v, "age", 0),
                                       .window_ms = scene_ms(v, "window", 0)};
         struct gs_error *err =
-            scene_milli(json_is_object(v) ? json_object_get(v, "value") : v, &sample->value);
+            set_sample(s, &spec->metrics[m], release, v, sample, &s->metrics[m].error, &found);
         if (err)
-            return err;
+            return gs_error_wrap(err, "metrics[%zu].samples[%zu]", m, i);
+        n += found;
     }
     s->metrics[m].samples = s->samples[m];
     s->metrics[m].n_samples = n;
@@ -142,31 +178,30 @@ static void load_scale(struct scene *s, const json_t *step, int32_t last)
 // As many names as pods and samples need.
 static void make_names(struct scene *s, const json_t *pods, const json_t *metrics)
 {
-    size_t n = json_is_integer(pods) && json_integer_value(pods) > 0
-                   ? (size_t)json_integer_value(pods)
-                   : json_array_size(pods);
+    size_t n = count_of(pods);
     for (size_t m = 0; m < json_array_size(metrics); m++) {
         size_t len = json_array_size(json_object_get(json_array_get(metrics, m), "samples"));
         n = len > n ? len : n;
     }
-    s->n_names = n < SCENE_MAX_PODS ? n : SCENE_MAX_PODS;
+    s->n_names = n;
     s->names = gs_alloc_array(s->n_names + 1, sizeof(*s->names));
     for (size_t i = 0; i < s->n_names; i++)
         snprintf(s->names[i], sizeof(s->names[i]), "pod-%u", (unsigned)i);
 }
 
 struct gs_error *scene_load(const json_t *step, const json_t *pods, const json_t *metrics,
-                            size_t n_metrics, int32_t replicas, int64_t now_ms, struct scene *ret)
+                            const struct hpa_spec *spec, const struct hpa_config *cfg,
+                            int32_t replicas, int64_t now_ms, struct scene *ret)
 {
     *ret = (struct scene){0};
-    if (n_metrics > SCENE_MAX_METRICS)
+    if (spec->n_metrics > SCENE_MAX_METRICS)
         return gs_error_new(GS_ELIMIT, "more than %zu metrics", SCENE_MAX_METRICS);
     make_names(ret, pods, metrics);
     load_scale(ret, step, replicas);
     struct gs_error *err =
-        load_pods(ret, pods, json_object_get(step, "request"), now_ms, n_metrics);
-    for (size_t m = 0; !err && m < n_metrics; m++)
-        err = load_samples(ret, m, json_array_get(metrics, m), now_ms);
+        load_pods(ret, spec, cfg->release, pods, json_object_get(step, "request"), now_ms);
+    for (size_t m = 0; !err && m < spec->n_metrics; m++)
+        err = load_samples(ret, spec, cfg->release, m, json_array_get(metrics, m), now_ms);
     ret->obs.metrics = ret->metrics;
     if (err)
         scene_finish(ret);
@@ -180,5 +215,6 @@ void scene_finish(struct scene *s)
     free(s->pods);
     free(s->requests);
     free(s->names);
+    gs_arena_finish(&s->arena);
     *s = (struct scene){0};
 }

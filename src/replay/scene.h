@@ -2,6 +2,7 @@
 // What a pass of a decision table observes, from its YAML. Private to the room.
 #pragma once
 
+#include "base/arena.h"
 #include "hpa/hpa.h"
 
 #define SCENE_MAX_PODS    ((size_t)10000)
@@ -15,14 +16,28 @@ struct scene {
     size_t n_names;
     struct hpa_metric_observation metrics[SCENE_MAX_METRICS];
     struct hpa_sample *samples[SCENE_MAX_METRICS];
+    struct gs_arena arena; // texts and requests of pods with containers
 };
 
-// pods and metrics: as last given in the case. replicas: as the pass before left it. Texts are
-// borrowed from the JSON. GS_EINVAL: a quantity or a count is none.
+// pods and metrics: as last given in the case, checked by form_check(). replicas: as the pass
+// before left it. Texts are borrowed from the JSON. GS_EINVAL: what is given does not fit the spec.
 struct gs_error *scene_load(const json_t *step, const json_t *pods, const json_t *metrics,
-                            size_t n_metrics, int32_t replicas, int64_t now_ms, struct scene *ret);
+                            const struct hpa_spec *spec, const struct hpa_config *cfg,
+                            int32_t replicas, int64_t now_ms, struct scene *ret);
 void scene_finish(struct scene *s);
 
-// A number or a quantity's text.
+// A number, or the text of a quantity. False: neither.
+#define SCENE_QUANTITY_SIZE 64
+bool scene_quantity_text(const json_t *v, char text[SCENE_QUANTITY_SIZE]);
 struct gs_error *scene_milli(const json_t *v, int64_t *ret);
+// obj[name], in seconds, as milliseconds.
 int64_t scene_ms(const json_t *obj, const char *name, double fallback_seconds);
+
+// --- of containers, as the controller reads them from the API ---
+// requests: {container: {resource: quantity}} of the pod; null: the container has no such request.
+void scene_container_requests(struct gs_arena *arena, const struct hpa_spec *spec, int release,
+                              const char *pod, const json_t *requests, struct hpa_pod *ret);
+// usage: {container: quantity} of the metric's resource; null: the container has no such usage.
+// *ret_error: set when the release takes the answer for an error. False: the pod has no sample.
+bool scene_container_usage(struct gs_arena *arena, const struct hpa_metric_spec *m, int release,
+                           const json_t *usage, struct hpa_sample *sample, const char **ret_error);

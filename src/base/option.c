@@ -38,9 +38,12 @@ static void list_add(struct gs_opt_list *list, const char *value)
     list->items[list->len++] = value;
 }
 
+// What Go's strconv.ParseBool accepts, as manifests of the programs written in Go have it, and yes
+// and no.
 static struct gs_error *parse_bool(const char *text, bool *ret)
 {
-    static const char *const yes[] = {"true", "1", "yes"}, *const no[] = {"false", "0", "no"};
+    static const char *const yes[] = {"true", "1", "t", "T", "TRUE", "True", "yes"};
+    static const char *const no[] = {"false", "0", "f", "F", "FALSE", "False", "no"};
     for (size_t i = 0; i < GS_ARRAY_LEN(yes); i++) {
         if (gs_streq(text, yes[i]) || gs_streq(text, no[i])) {
             *ret = gs_streq(text, yes[i]);

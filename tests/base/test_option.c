@@ -20,6 +20,7 @@ struct opts {
 static const struct gs_opt rows[] = {
     {.name = "kubernetes",
      .alias = "k",
+     .env = "TEST_OPTION_KUBERNETES",
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct opts, on),
      .help = "x"},
@@ -114,6 +115,38 @@ static void test_switches_may_be_unset(void **state)
     assert_error(parse("--watch=maybe", &o, &c, &n), GS_EINVAL, "not true or false");
 }
 
+// Charts of programs in Go write what strconv.ParseBool accepts, such as Helm's True.
+static void test_booleans_as_go_reads_them(void **state)
+{
+    static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True", "yes"};
+    static const char *const no[] = {"0", "f", "F", "FALSE", "false", "False", "no"};
+    static const char *const neither[] = {"tRUE", "on", "2", "Yes!", "truee"};
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    char flag[64];
+    for (size_t i = 0; i < 7; i++) {
+        for (int on = 0; on < 2; on++) {
+            const char *text = on ? yes[i] : no[i];
+            snprintf(flag, sizeof(flag), "--kubernetes=%s --watch=%s", text, text);
+            assert_ok(parse(flag, &o, &c, &n));
+            assert_int_equal(o.on, on);
+            assert_int_equal(o.watch, on ? GS_SWITCH_ON : GS_SWITCH_OFF);
+            setenv("TEST_OPTION_KUBERNETES", text, 1);
+            assert_ok(parse("", &o, &c, &n));
+            assert_int_equal(o.on, on);
+            unsetenv("TEST_OPTION_KUBERNETES");
+        }
+    }
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(flag, sizeof(flag), "--kubernetes=%s", neither[i]);
+        assert_error(parse(flag, &o, &c, &n), GS_EINVAL, "not true or false");
+    }
+    setenv("TEST_OPTION_KUBERNETES", "maybe", 1);
+    assert_error(parse("", &o, &c, &n), GS_EINVAL, "TEST_OPTION_KUBERNETES");
+    unsetenv("TEST_OPTION_KUBERNETES");
+}
+
 static void test_environment_is_below_the_flag(void **state)
 {
     struct opts o;
@@ -154,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_switches_may_be_unset),
+        cmocka_unit_test(test_booleans_as_go_reads_them),
         cmocka_unit_test(test_environment_is_below_the_flag),
         cmocka_unit_test(test_errors_help),
         cmocka_unit_test(test_suggestions),

@@ -46,6 +46,8 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
         return ret != NVML_CORRUPTED_INFOROM;
     case NVML_CALL_fabric_info: // an older version is asked for then
     case NVML_CALL_unrepairable:
+    case NVML_CALL_margin:
+    case NVML_CALL_sram_status:
         return ret != NVML_ARGUMENT_VERSION_MISMATCH;
     case NVML_CALL_link_state: // boards have fewer links than their chip
         return ret != NVML_INVALID_ARGUMENT;
@@ -113,6 +115,7 @@ static void expire(struct known_device *k)
     k->named = false;
     k->gpm_validity = GPU_UNKNOWN;
     k->p2p_ns = k->inforom_ns = k->links_ns = 0;
+    k->cluster[0] = '\0';
     memset(k->p2p_peers, 0, sizeof(k->p2p_peers));
     memset(k->links, 0, sizeof(k->links));
     memset(k->read_ns, 0, sizeof(k->read_ns));
@@ -595,13 +598,19 @@ static void fill_counts(struct gpu_backend *b, struct gpu_snapshot *s)
             merge_reader(&b->workers[i]->reader, s);
 }
 
+// Before the devices: some fields have other ids in other drivers.
+static void read_driver_version(struct gpu_backend *b, char *ret, unsigned size)
+{
+    if (NVML(&b->reader, driver_version, ret, size) != NVML_OK)
+        ret[0] = '\0';
+    backend_clean_text(ret, size);
+    b->driver_branch = (unsigned)strtoul(ret, NULL, 10);
+}
+
 static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
 {
     struct gpu_reader *r = &b->reader;
     s->simulated = b->simulated;
-    if (NVML(r, driver_version, s->driver_version, sizeof(s->driver_version)) != NVML_OK)
-        s->driver_version[0] = '\0';
-    backend_clean_text(s->driver_version, sizeof(s->driver_version));
     if (b->wanted[GPU_F_NVML_VERSION] &&
         NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) != NVML_OK)
         s->nvml_version[0] = '\0';
@@ -627,6 +636,8 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     }
     count = count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES;
     set_driver(b, count ? GPU_DRIVER_UP : GPU_DRIVER_NO_GPU);
+    char driver_version[NVML_TEXT_DRIVER_VERSION] = "";
+    read_driver_version(b, driver_version, sizeof(driver_version));
     bool posted[GPU_MAX_DEVICES] = {0};
     err = read_pass(b, count, posted, start + b->cfg.patience_ns);
     if (err) {
@@ -635,6 +646,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     }
     struct gpu_snapshot *s = gs_alloc(sizeof(*s));
     s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
+    memcpy(s->driver_version, driver_version, sizeof(driver_version));
     read_system(b, s);
     collect_all(b, count, posted, s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)

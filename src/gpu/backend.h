@@ -45,12 +45,13 @@ struct gpm_slot {
     struct gpu_value last[GPU_PROF_COUNT];
 };
 
-enum { NVLINK_LINKS = 6, CLOCK_RING = 1024 };
+enum { NVLINK_LINKS = 18, CLOCK_RING = 1024 };
 struct nvlink_counter {
     bool valid;
     uint64_t kib;
     int64_t mono_ns;
 };
+enum nvlink_rate { NVLINK_BOTH, NVLINK_SENT, NVLINK_RECEIVED, NVLINK_RATES };
 
 // Remembered of a GPU from pass to pass, so that one that is lost still has its name, and rates and
 // windows know where the last pass ended. Found by UUID: indices may shift.
@@ -66,8 +67,8 @@ struct known_device {
     uint64_t memory_total;
     uint64_t util_seen_us;    // newest utilisation sample taken into account
     uint64_t process_seen_us; // when the last pass asked for per-process utilisation
-    struct nvlink_counter links[NVLINK_LINKS + 1]; // the last one: their sum
-    enum gpu_validity gpm_validity;                // GPU_UNKNOWN: not asked yet
+    struct nvlink_counter links[NVLINK_RATES][NVLINK_LINKS + 1]; // the last one: their sum
+    enum gpu_validity gpm_validity;                              // GPU_UNKNOWN: not asked yet
     struct gpm_slot gpm[GPU_MAX_INSTANCES + 1];
     struct {
         int64_t mono_ns;
@@ -88,6 +89,7 @@ struct known_device {
     struct gpu_value inforom;
     int64_t links_ns; // 0: not yet
     struct gpu_value links_down;
+    char cluster[GPU_TEXT_SIZE]; // of the fabric, as last read
     // The coordinator's.
     bool xid_registered;
     bool xid_watched; // it was registered once: last_xid and the counts are facts from then on
@@ -140,7 +142,8 @@ struct gpu_backend {
     atomic_bool wanted[GPU_F_COUNT], wants_group[GPU_G_COUNT];
     atomic_uint wanted_version;
     _Atomic int64_t every_ns[GPU_F_COUNT];
-    char *library, *sys; // copies of cfg's
+    atomic_uint driver_branch; // 580 of "580.65.06"; 0: unknown
+    char *library, *sys;       // copies of cfg's
     struct nvml nvml;
     bool ready; // loaded and initialised
     enum gpu_driver driver;

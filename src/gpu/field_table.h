@@ -78,6 +78,8 @@
       "nvmlDeviceGetTemperatureThreshold", "Highest operating temperature of the memory (in C).") \
     X(GPU_MAX_OP_TEMP, "DCGM_FI_DEV_GPU_MAX_OP_TEMP", 152, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
       "nvmlDeviceGetTemperatureThreshold", "Highest operating temperature of the GPU (in C).") \
+    X(TEMP_LIMIT, "DCGM_FI_DEV_GPU_TEMP_LIMIT", 153, GPU_INTEGER, GPU_G_MARGIN, "gauge", "C", \
+      "nvmlDeviceGetMarginTemperature", "Distance of the GPU temperature to the nearest slowdown threshold (in C).") \
     X(POWER_USAGE, "DCGM_FI_DEV_POWER_USAGE", 155, GPU_DOUBLE, GPU_G_POWER, "gauge", "W", \
       "nvmlDeviceGetPowerUsage", "Power draw (in W).") \
     X(TOTAL_ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, GPU_INTEGER, GPU_G_ENERGY, "counter", "mJ", \
@@ -100,6 +102,10 @@
       "nvmlDeviceGetEnforcedPowerLimit", "Power limit that has effect (in W).") \
     X(FABRIC_STATUS, "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", 170, GPU_INTEGER, GPU_G_FABRIC, "gauge", "enum", \
       "nvmlDeviceGetGpuFabricInfoV", "Registration with the NVLink fabric (1 not started, 2 in progress, 3 done, 4 failed, 5 unknown).") \
+    X(FABRIC_CLUSTER_UUID, "DCGM_FI_DEV_FABRIC_CLUSTER_UUID", 172, GPU_TEXT, GPU_G_FABRIC, "label", "text", \
+      "nvmlDeviceGetGpuFabricInfoV", "UUID of the NVLink cluster of the GPU.") \
+    X(FABRIC_CLIQUE_ID, "DCGM_FI_DEV_FABRIC_CLIQUE_ID", 173, GPU_INTEGER, GPU_G_FABRIC, "gauge", "1", \
+      "nvmlDeviceGetGpuFabricInfoV", "ID of the NVLink fabric clique of the GPU.") \
     X(FABRIC_HEALTH_MASK, "DCGM_FI_DEV_FABRIC_HEALTH_MASK", 174, GPU_INTEGER, GPU_G_FABRIC, "gauge", "bitmask", \
       "nvmlDeviceGetGpuFabricInfoV", "Health of the NVLink fabric, bits as in NVML.") \
     X(FABRIC_HEALTH_SUMMARY, "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", 175, GPU_INTEGER, GPU_G_FABRIC, "gauge", "enum", \
@@ -158,6 +164,12 @@
       "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory reserved (in MiB).") \
     X(FB_USED_PERCENT, "DCGM_FI_DEV_FB_USED_PERCENT", 254, GPU_DOUBLE, GPU_G_MEMORY, "gauge", "ratio", \
       "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory used, of what is not reserved (0 to 1).") \
+    X(C2C_COUNT, "DCGM_FI_DEV_C2C_LINK_COUNT", 285, GPU_INTEGER, GPU_G_VALUES, "gauge", "1", \
+      "nvmlDeviceGetFieldValues 170", "Number of C2C links.") \
+    X(C2C_STATUS, "DCGM_FI_DEV_C2C_LINK_STATUS", 286, GPU_INTEGER, GPU_G_VALUES, "gauge", "0 or 1", \
+      "nvmlDeviceGetFieldValues 171", "Whether the first C2C link is active.") \
+    X(C2C_MAX_BANDWIDTH, "DCGM_FI_DEV_C2C_MAX_BANDWIDTH", 287, GPU_INTEGER, GPU_G_VALUES, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 172", "Speed of the first C2C link (in MB/s).") \
     X(ECC_CURRENT, "DCGM_FI_DEV_ECC_CURRENT", 300, GPU_INTEGER, GPU_G_VALUES, "gauge", "0 or 1", \
       "nvmlDeviceGetFieldValues 1", "ECC mode.") \
     X(ECC_PENDING, "DCGM_FI_DEV_ECC_PENDING", 301, GPU_INTEGER, GPU_G_VALUES, "gauge", "0 or 1", \
@@ -210,6 +222,18 @@
       "nvmlDeviceGetFieldValues 26", "Number of single-bit errors in the texture memory (aggregate).") \
     X(ECC_DBE_AGG_TEX, "DCGM_FI_DEV_ECC_DBE_AGG_TEX", 333, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
       "nvmlDeviceGetFieldValues 27", "Number of double-bit errors in the texture memory (aggregate).") \
+    X(SRAM_EXCEEDED, "DCGM_FI_DEV_SRAM_EXCEEDED", 346, GPU_INTEGER, GPU_G_SRAM, "gauge", "0 or 1", \
+      "nvmlDeviceGetSramEccErrorStatus", "Whether the SRAM error threshold is exceeded (root only).") \
+    X(BANKS_MAX, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", 385, GPU_INTEGER, GPU_G_REMAP_BANKS, "gauge", "banks", \
+      "nvmlDeviceGetRowRemapperHistogram", "Memory banks with all spare rows left for remapping.") \
+    X(BANKS_HIGH, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", 386, GPU_INTEGER, GPU_G_REMAP_BANKS, "gauge", "banks", \
+      "nvmlDeviceGetRowRemapperHistogram", "Memory banks with most spare rows left for remapping.") \
+    X(BANKS_PARTIAL, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", 387, GPU_INTEGER, GPU_G_REMAP_BANKS, "gauge", "banks", \
+      "nvmlDeviceGetRowRemapperHistogram", "Memory banks with some spare rows left for remapping.") \
+    X(BANKS_LOW, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW", 388, GPU_INTEGER, GPU_G_REMAP_BANKS, "gauge", "banks", \
+      "nvmlDeviceGetRowRemapperHistogram", "Memory banks with few spare rows left for remapping.") \
+    X(BANKS_NONE, "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", 389, GPU_INTEGER, GPU_G_REMAP_BANKS, "gauge", "banks", \
+      "nvmlDeviceGetRowRemapperHistogram", "Memory banks with no spare rows left for remapping.") \
     X(RETIRED_SBE, "DCGM_FI_DEV_RETIRED_SBE", 390, GPU_INTEGER, GPU_G_VALUES, "counter", "pages", \
       "nvmlDeviceGetFieldValues 29", "Number of pages retired for single-bit errors.") \
     X(RETIRED_DBE, "DCGM_FI_DEV_RETIRED_DBE", 391, GPU_INTEGER, GPU_G_VALUES, "counter", "pages", \
@@ -244,8 +268,32 @@
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 4.") \
     X(NVLINK_L5, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L5", 445, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 5.") \
+    X(NVLINK_L12, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L12", 446, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 12.") \
+    X(NVLINK_L13, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L13", 447, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 13.") \
+    X(NVLINK_L14, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L14", 448, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 14.") \
     X(NVLINK_BANDWIDTH, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 449, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth over all lanes.") \
+    X(NVLINK_L6, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L6", 475, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 6.") \
+    X(NVLINK_L7, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L7", 476, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 7.") \
+    X(NVLINK_L8, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L8", 477, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 8.") \
+    X(NVLINK_L9, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L9", 478, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 9.") \
+    X(NVLINK_L10, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L10", 479, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 10.") \
+    X(NVLINK_L11, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L11", 480, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 11.") \
+    X(NVLINK_L15, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L15", 494, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 15.") \
+    X(NVLINK_L16, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L16", 495, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 16.") \
+    X(NVLINK_L17, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L17", 496, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 17.") \
     X(NVLINK_DL_CRC, "DCGM_FI_DEV_NVLINK_ERROR_DL_CRC", 497, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
       "nvmlDeviceGetFieldValues 163", "Number of NVLink CRC errors (before Blackwell).") \
     X(NVLINK_DL_RECOVERY, "DCGM_FI_DEV_NVLINK_ERROR_DL_RECOVERY", 498, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
@@ -256,6 +304,82 @@
       "nvmlDeviceGetVirtualizationMode", "Virtualization mode (0 none, 1 passthrough, 2 vGPU guest, 3 and 4 vGPU host).") \
     X(VGPU_LICENSE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", 526, GPU_INTEGER, GPU_G_LICENSE, "gauge", "0 or 1", \
       "nvmlDeviceGetGridLicensableFeatures_v4", "vGPU license status.") \
+    X(NVLINK_TX_L0, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L0", 825, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 0.") \
+    X(NVLINK_TX_L1, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L1", 826, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 1.") \
+    X(NVLINK_TX_L2, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L2", 827, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 2.") \
+    X(NVLINK_TX_L3, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L3", 828, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 3.") \
+    X(NVLINK_TX_L4, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L4", 829, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 4.") \
+    X(NVLINK_TX_L5, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L5", 830, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 5.") \
+    X(NVLINK_TX_L6, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L6", 831, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 6.") \
+    X(NVLINK_TX_L7, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L7", 832, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 7.") \
+    X(NVLINK_TX_L8, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L8", 833, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 8.") \
+    X(NVLINK_TX_L9, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L9", 834, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 9.") \
+    X(NVLINK_TX_L10, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L10", 835, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 10.") \
+    X(NVLINK_TX_L11, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L11", 836, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 11.") \
+    X(NVLINK_TX_L12, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L12", 837, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 12.") \
+    X(NVLINK_TX_L13, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L13", 838, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 13.") \
+    X(NVLINK_TX_L14, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L14", 839, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 14.") \
+    X(NVLINK_TX_L15, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L15", 840, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 15.") \
+    X(NVLINK_TX_L16, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L16", 841, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 16.") \
+    X(NVLINK_TX_L17, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L17", 842, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 17.") \
+    X(NVLINK_TX_TOTAL, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_TOTAL", 843, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth over all lanes.") \
+    X(NVLINK_RX_L0, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L0", 879, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 0.") \
+    X(NVLINK_RX_L1, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L1", 880, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 1.") \
+    X(NVLINK_RX_L2, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L2", 881, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 2.") \
+    X(NVLINK_RX_L3, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L3", 882, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 3.") \
+    X(NVLINK_RX_L4, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L4", 883, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 4.") \
+    X(NVLINK_RX_L5, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L5", 884, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 5.") \
+    X(NVLINK_RX_L6, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L6", 885, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 6.") \
+    X(NVLINK_RX_L7, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L7", 886, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 7.") \
+    X(NVLINK_RX_L8, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L8", 887, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 8.") \
+    X(NVLINK_RX_L9, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L9", 888, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 9.") \
+    X(NVLINK_RX_L10, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L10", 889, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 10.") \
+    X(NVLINK_RX_L11, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L11", 890, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 11.") \
+    X(NVLINK_RX_L12, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L12", 891, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 12.") \
+    X(NVLINK_RX_L13, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L13", 892, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 13.") \
+    X(NVLINK_RX_L14, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L14", 893, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 14.") \
+    X(NVLINK_RX_L15, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L15", 894, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 15.") \
+    X(NVLINK_RX_L16, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L16", 895, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 16.") \
+    X(NVLINK_RX_L17, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_L17", 896, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth of link 17.") \
+    X(NVLINK_RX_TOTAL, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_TOTAL", 897, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
+      "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth over all lanes.") \
     X(PROF_GR_ENGINE_ACTIVE, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1001, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 1", "Ratio of time in which the graphics or compute engine is active.") \
     X(PROF_SM_ACTIVE, "DCGM_FI_PROF_SM_ACTIVE", 1002, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
@@ -324,6 +448,86 @@
       "GPM metric 50", "Ratio of time in which optical flow engine 0 is active.") \
     X(PROF_NVOFA1, "DCGM_FI_PROF_NVOFA1_ACTIVE", 1034, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 51", "Ratio of time in which optical flow engine 1 is active.") \
+    X(PROF_NVLINK_L0_TX, "DCGM_FI_PROF_NVLINK_L0_TX_BYTES", 1040, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 63", "NVLink bytes sent per second on link 0.") \
+    X(PROF_NVLINK_L0_RX, "DCGM_FI_PROF_NVLINK_L0_RX_BYTES", 1041, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 62", "NVLink bytes received per second on link 0.") \
+    X(PROF_NVLINK_L1_TX, "DCGM_FI_PROF_NVLINK_L1_TX_BYTES", 1042, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 65", "NVLink bytes sent per second on link 1.") \
+    X(PROF_NVLINK_L1_RX, "DCGM_FI_PROF_NVLINK_L1_RX_BYTES", 1043, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 64", "NVLink bytes received per second on link 1.") \
+    X(PROF_NVLINK_L2_TX, "DCGM_FI_PROF_NVLINK_L2_TX_BYTES", 1044, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 67", "NVLink bytes sent per second on link 2.") \
+    X(PROF_NVLINK_L2_RX, "DCGM_FI_PROF_NVLINK_L2_RX_BYTES", 1045, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 66", "NVLink bytes received per second on link 2.") \
+    X(PROF_NVLINK_L3_TX, "DCGM_FI_PROF_NVLINK_L3_TX_BYTES", 1046, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 69", "NVLink bytes sent per second on link 3.") \
+    X(PROF_NVLINK_L3_RX, "DCGM_FI_PROF_NVLINK_L3_RX_BYTES", 1047, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 68", "NVLink bytes received per second on link 3.") \
+    X(PROF_NVLINK_L4_TX, "DCGM_FI_PROF_NVLINK_L4_TX_BYTES", 1048, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 71", "NVLink bytes sent per second on link 4.") \
+    X(PROF_NVLINK_L4_RX, "DCGM_FI_PROF_NVLINK_L4_RX_BYTES", 1049, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 70", "NVLink bytes received per second on link 4.") \
+    X(PROF_NVLINK_L5_TX, "DCGM_FI_PROF_NVLINK_L5_TX_BYTES", 1050, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 73", "NVLink bytes sent per second on link 5.") \
+    X(PROF_NVLINK_L5_RX, "DCGM_FI_PROF_NVLINK_L5_RX_BYTES", 1051, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 72", "NVLink bytes received per second on link 5.") \
+    X(PROF_NVLINK_L6_TX, "DCGM_FI_PROF_NVLINK_L6_TX_BYTES", 1052, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 75", "NVLink bytes sent per second on link 6.") \
+    X(PROF_NVLINK_L6_RX, "DCGM_FI_PROF_NVLINK_L6_RX_BYTES", 1053, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 74", "NVLink bytes received per second on link 6.") \
+    X(PROF_NVLINK_L7_TX, "DCGM_FI_PROF_NVLINK_L7_TX_BYTES", 1054, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 77", "NVLink bytes sent per second on link 7.") \
+    X(PROF_NVLINK_L7_RX, "DCGM_FI_PROF_NVLINK_L7_RX_BYTES", 1055, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 76", "NVLink bytes received per second on link 7.") \
+    X(PROF_NVLINK_L8_TX, "DCGM_FI_PROF_NVLINK_L8_TX_BYTES", 1056, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 79", "NVLink bytes sent per second on link 8.") \
+    X(PROF_NVLINK_L8_RX, "DCGM_FI_PROF_NVLINK_L8_RX_BYTES", 1057, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 78", "NVLink bytes received per second on link 8.") \
+    X(PROF_NVLINK_L9_TX, "DCGM_FI_PROF_NVLINK_L9_TX_BYTES", 1058, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 81", "NVLink bytes sent per second on link 9.") \
+    X(PROF_NVLINK_L9_RX, "DCGM_FI_PROF_NVLINK_L9_RX_BYTES", 1059, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 80", "NVLink bytes received per second on link 9.") \
+    X(PROF_NVLINK_L10_TX, "DCGM_FI_PROF_NVLINK_L10_TX_BYTES", 1060, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 83", "NVLink bytes sent per second on link 10.") \
+    X(PROF_NVLINK_L10_RX, "DCGM_FI_PROF_NVLINK_L10_RX_BYTES", 1061, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 82", "NVLink bytes received per second on link 10.") \
+    X(PROF_NVLINK_L11_TX, "DCGM_FI_PROF_NVLINK_L11_TX_BYTES", 1062, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 85", "NVLink bytes sent per second on link 11.") \
+    X(PROF_NVLINK_L11_RX, "DCGM_FI_PROF_NVLINK_L11_RX_BYTES", 1063, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 84", "NVLink bytes received per second on link 11.") \
+    X(PROF_NVLINK_L12_TX, "DCGM_FI_PROF_NVLINK_L12_TX_BYTES", 1064, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 87", "NVLink bytes sent per second on link 12.") \
+    X(PROF_NVLINK_L12_RX, "DCGM_FI_PROF_NVLINK_L12_RX_BYTES", 1065, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 86", "NVLink bytes received per second on link 12.") \
+    X(PROF_NVLINK_L13_TX, "DCGM_FI_PROF_NVLINK_L13_TX_BYTES", 1066, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 89", "NVLink bytes sent per second on link 13.") \
+    X(PROF_NVLINK_L13_RX, "DCGM_FI_PROF_NVLINK_L13_RX_BYTES", 1067, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 88", "NVLink bytes received per second on link 13.") \
+    X(PROF_NVLINK_L14_TX, "DCGM_FI_PROF_NVLINK_L14_TX_BYTES", 1068, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 91", "NVLink bytes sent per second on link 14.") \
+    X(PROF_NVLINK_L14_RX, "DCGM_FI_PROF_NVLINK_L14_RX_BYTES", 1069, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 90", "NVLink bytes received per second on link 14.") \
+    X(PROF_NVLINK_L15_TX, "DCGM_FI_PROF_NVLINK_L15_TX_BYTES", 1070, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 93", "NVLink bytes sent per second on link 15.") \
+    X(PROF_NVLINK_L15_RX, "DCGM_FI_PROF_NVLINK_L15_RX_BYTES", 1071, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 92", "NVLink bytes received per second on link 15.") \
+    X(PROF_NVLINK_L16_TX, "DCGM_FI_PROF_NVLINK_L16_TX_BYTES", 1072, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 95", "NVLink bytes sent per second on link 16.") \
+    X(PROF_NVLINK_L16_RX, "DCGM_FI_PROF_NVLINK_L16_RX_BYTES", 1073, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 94", "NVLink bytes received per second on link 16.") \
+    X(PROF_NVLINK_L17_TX, "DCGM_FI_PROF_NVLINK_L17_TX_BYTES", 1074, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 97", "NVLink bytes sent per second on link 17.") \
+    X(PROF_NVLINK_L17_RX, "DCGM_FI_PROF_NVLINK_L17_RX_BYTES", 1075, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 96", "NVLink bytes received per second on link 17.") \
+    X(PROF_C2C_TX_ALL, "DCGM_FI_PROF_C2C_TX_ALL_BYTES", 1076, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 100", "C2C bytes sent per second.") \
+    X(PROF_C2C_TX_DATA, "DCGM_FI_PROF_C2C_TX_DATA_BYTES", 1077, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 102", "C2C bytes of data sent per second.") \
+    X(PROF_C2C_RX_ALL, "DCGM_FI_PROF_C2C_RX_ALL_BYTES", 1078, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 101", "C2C bytes received per second.") \
+    X(PROF_C2C_RX_DATA, "DCGM_FI_PROF_C2C_RX_DATA_BYTES", 1079, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
+      "GPM metric 103", "C2C bytes of data received per second.") \
     X(NVLINK5_TX_PACKETS, "DCGM_FI_DEV_NVLINK_COUNT_TX_PACKETS", 1200, GPU_INTEGER, GPU_G_VALUES, "counter", "packets", \
       "nvmlDeviceGetFieldValues 201", "Packets sent by NVLink 5.") \
     X(NVLINK5_TX_BYTES, "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES", 1201, GPU_INTEGER, GPU_G_VALUES, "counter", "bytes", \
@@ -366,6 +570,24 @@
       "nvmlDeviceGetFieldValues 219", "Effective errors of NVLink 5.") \
     X(NVLINK_ECC_DATA, "DCGM_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", 1220, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
       "nvmlDeviceGetFieldValues 160", "Number of NVLink ECC errors over all links.") \
+    X(C2C_ERROR_INTR, "DCGM_FI_DEV_C2C_LINK_ERROR_INTR", 1400, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 231", "CRC errors of the first C2C link.") \
+    X(C2C_ERROR_REPLAY, "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", 1401, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 232", "Replays of the first C2C link.") \
+    X(C2C_ERROR_REPLAY_B2B, "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", 1402, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
+      "nvmlDeviceGetFieldValues 233", "Back-to-back replays of the first C2C link.") \
+    X(C2C_POWER_STATE, "DCGM_FI_DEV_C2C_LINK_POWER_STATE", 1403, GPU_INTEGER, GPU_G_VALUES, "gauge", "enum", \
+      "nvmlDeviceGetFieldValues 234", "Power state of the first C2C link.") \
+    X(CLOCK_NS_POWER_CAP, "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS", 1420, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 74", "Time with clocks reduced to stay below the power limit (in ns).") \
+    X(CLOCK_NS_SYNC_BOOST, "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS", 1421, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 76", "Time with clocks reduced to match the sync boost group (in ns).") \
+    X(CLOCK_NS_SW_THERMAL, "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS", 1422, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 251 or 269", "Time with clocks reduced by software to limit the temperature (in ns).") \
+    X(CLOCK_NS_HW_THERMAL, "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS", 1423, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 252 or 270", "Time with clocks reduced by hardware because of the temperature (in ns).") \
+    X(CLOCK_NS_POWER_BRAKE, "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS", 1424, GPU_INTEGER, GPU_G_VALUES, "counter", "ns", \
+      "nvmlDeviceGetFieldValues 253 or 271", "Time with clocks reduced by the external power brake (in ns).") \
     X(MEMORY_UNREPAIRABLE, "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", 1507, GPU_INTEGER, GPU_G_REPAIR, "gauge", "0 or 1", \
       "nvmlDeviceGetUnrepairableMemoryFlag_v1", "Whether memory is broken that cannot be repaired.") \
     X(RECOVERY_ACTION, "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1523, GPU_INTEGER, GPU_G_VALUES, "gauge", "enum", \

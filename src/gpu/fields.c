@@ -247,6 +247,15 @@ static void read_temperature(struct gpu_reader *b, struct known_device *k, struc
     d->fields[GPU_F_GPU_TEMP] = celsius(ret, degrees);
 }
 
+static void read_margin(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_margin m = {.version = NVML_VERSION_WORD(struct nvml_margin, 1)};
+    nvml_ret ret = NVML(b, margin, k->handle, &m);
+    if (ret == NVML_ARGUMENT_VERSION_MISMATCH)
+        ret = NVML_NOT_SUPPORTED;
+    d->fields[GPU_F_TEMP_LIMIT] = celsius(ret, m.celsius);
+}
+
 static void read_power(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned milliwatt = 0;
@@ -417,11 +426,12 @@ static void read_license(struct gpu_reader *b, struct known_device *k, struct gp
 // identity field has been read before.
 static void fill_identity(const struct known_device *k, struct gpu_device *d)
 {
-    static const enum gpu_field texts[GPU_T_COUNT] = {
+    static const enum gpu_field texts[] = {
+        // as enum gpu_text
         GPU_F_BRAND,         GPU_F_SERIAL,        GPU_F_OEM_INFOROM, GPU_F_ECC_INFOROM,
         GPU_F_POWER_INFOROM, GPU_F_INFOROM_IMAGE, GPU_F_VBIOS,
     };
-    for (size_t i = 0; i < GPU_T_COUNT; i++)
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
         d->fields[texts[i]].validity = k->text_validity[i];
     d->fields[GPU_F_NAME].validity = k->name[0] ? GPU_VALID : GPU_FAILED;
     d->fields[GPU_F_UUID].validity = GPU_VALID;
@@ -452,6 +462,7 @@ static const struct {
     {read_modes, GPU_G_MODES},
     {read_bar1, GPU_G_BAR1},
     {read_temp_limits, GPU_G_TEMP_LIMITS},
+    {read_margin, GPU_G_MARGIN},
     {read_power_limits, GPU_G_POWER_LIMITS},
     {read_state, GPU_G_STATE},
     {read_pcie_throughput, GPU_G_PCIE_THROUGHPUT},

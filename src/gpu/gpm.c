@@ -25,6 +25,11 @@ struct row {
     {                                                                                              \
         GPU_F_PROF_NVJPG##n, 40 + n, false                                                         \
     }
+#define NVLINK(n)                                                                                  \
+    {GPU_F_PROF_NVLINK_L##n##_TX, 63 + 2 * n, true},                                               \
+    {                                                                                              \
+        GPU_F_PROF_NVLINK_L##n##_RX, 62 + 2 * n, true                                              \
+    }
 static const struct row rows[] = {
     {GPU_F_PROF_GR_ENGINE_ACTIVE, 1, false},
     {GPU_F_PROF_SM_ACTIVE, 2, false},
@@ -60,6 +65,28 @@ static const struct row rows[] = {
     NVJPG(7),
     {GPU_F_PROF_NVOFA0, 50, false},
     {GPU_F_PROF_NVOFA1, 51, false},
+    NVLINK(0),
+    NVLINK(1),
+    NVLINK(2),
+    NVLINK(3),
+    NVLINK(4),
+    NVLINK(5),
+    NVLINK(6),
+    NVLINK(7),
+    NVLINK(8),
+    NVLINK(9),
+    NVLINK(10),
+    NVLINK(11),
+    NVLINK(12),
+    NVLINK(13),
+    NVLINK(14),
+    NVLINK(15),
+    NVLINK(16),
+    NVLINK(17),
+    {GPU_F_PROF_C2C_TX_ALL, 100, true},
+    {GPU_F_PROF_C2C_RX_ALL, 101, true},
+    {GPU_F_PROF_C2C_TX_DATA, 102, true},
+    {GPU_F_PROF_C2C_RX_DATA, 103, true},
 };
 
 static void set_all(struct gpu_value *prof, enum gpu_validity v)

@@ -29,6 +29,7 @@ enum gpu_group {
     GPU_G_VALUES,
     GPU_G_TEMPERATURE,
     GPU_G_TEMP_LIMITS,
+    GPU_G_MARGIN,
     GPU_G_POWER,
     GPU_G_ENERGY,
     GPU_G_POWER_LIMITS,
@@ -41,6 +42,8 @@ enum gpu_group {
     GPU_G_PCIE_LINK,
     GPU_G_MEMORY,
     GPU_G_REMAP,
+    GPU_G_REMAP_BANKS,
+    GPU_G_SRAM,
     GPU_G_NVLINK,
     GPU_G_P2P,
     GPU_G_LICENSE,
@@ -127,6 +130,7 @@ enum gpu_text {
     GPU_T_POWER_INFOROM,
     GPU_T_INFOROM_IMAGE,
     GPU_T_VBIOS,
+    GPU_T_CLUSTER, // the NVLink fabric's; not read with the others
     GPU_T_COUNT
 };
 enum { GPU_TEXT_SIZE = 64 };

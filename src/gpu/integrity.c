@@ -4,6 +4,9 @@
 // system, and how many of its links are down.
 #include "gpu/backend.h"
 
+#include <stdio.h>
+#include <string.h>
+
 // The driver reads all of the InfoROM for it.
 #define INFOROM_AGAIN_NS (60 * GS_NS_PER_SEC)
 // A call for each link: 18 of them on the largest boards of today.
@@ -38,6 +41,27 @@ static struct gpu_value fabric_status(const struct nvml_fabric_info *f)
     }
 }
 
+static void read_fabric_ids(struct known_device *k, struct gpu_device *d,
+                            const struct nvml_fabric_info *f, nvml_ret ret)
+{
+    // Only a completed registration has given the GPU a cluster and a clique.
+    if (ret == NVML_OK && (f->state != NVML_FABRIC_COMPLETED || f->status != NVML_OK))
+        ret = NVML_NOT_SUPPORTED;
+    d->fields[GPU_F_FABRIC_CLIQUE_ID] = backend_integer(ret, f->clique);
+    static const uint8_t no_cluster[sizeof(f->cluster)]; // its NVLinks end in this machine
+    if (ret == NVML_OK && memcmp(f->cluster, no_cluster, sizeof(no_cluster)) == 0)
+        ret = NVML_NOT_SUPPORTED;
+    d->fields[GPU_F_FABRIC_CLUSTER_UUID] = backend_integer(ret, 0); // a text
+    k->cluster[0] = '\0';
+    if (ret != NVML_OK)
+        return;
+    char *at = k->cluster;
+    for (size_t i = 0; i < sizeof(f->cluster); i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        at += sprintf(at, "%s%02x", dash ? "-" : "", f->cluster[i]);
+    }
+}
+
 static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
 {
     struct nvml_fabric_info f = {.version = NVML_VERSION_WORD(struct nvml_fabric_info, 3)};
@@ -51,6 +75,7 @@ static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu
         ret = NVML_NOT_SUPPORTED;
     d->fields[GPU_F_FABRIC_STATUS] = ret == NVML_OK ? fabric_status(&f) : backend_invalid(ret);
     d->fields[GPU_F_FABRIC_HEALTH_MASK] = backend_integer(ret, f.health_mask);
+    read_fabric_ids(k, d, &f, ret);
     if (ret == NVML_OK && f.health_summary == 0)
         ret = NVML_NOT_SUPPORTED;
     d->fields[GPU_F_FABRIC_HEALTH_SUMMARY] = backend_integer(ret, f.health_summary);
@@ -72,6 +97,26 @@ static void read_repair(struct gpu_reader *r, struct known_device *k, struct gpu
     else if (ret == NVML_OK) // success, and nothing was written
         ret = NVML_UNKNOWN;
     d->fields[GPU_F_MEMORY_UNREPAIRABLE] = backend_integer(ret, flag != 0);
+}
+
+static void read_banks(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_row_histogram h = {0};
+    nvml_ret ret = NVML(r, row_histogram, k->handle, &h);
+    d->fields[GPU_F_BANKS_MAX] = backend_integer(ret, h.max);
+    d->fields[GPU_F_BANKS_HIGH] = backend_integer(ret, h.high);
+    d->fields[GPU_F_BANKS_PARTIAL] = backend_integer(ret, h.partial);
+    d->fields[GPU_F_BANKS_LOW] = backend_integer(ret, h.low);
+    d->fields[GPU_F_BANKS_NONE] = backend_integer(ret, h.none);
+}
+
+static void read_sram(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+{
+    struct nvml_sram_status s = {.version = NVML_VERSION_WORD(struct nvml_sram_status, 1)};
+    nvml_ret ret = NVML(r, sram_status, k->handle, &s);
+    if (ret == NVML_ARGUMENT_VERSION_MISMATCH)
+        ret = NVML_NOT_SUPPORTED;
+    d->fields[GPU_F_SRAM_EXCEEDED] = backend_integer(ret, s.threshold_exceeded != 0);
 }
 
 static unsigned count_links(struct gpu_reader *r, struct known_device *k, nvml_ret *ret)
@@ -117,6 +162,11 @@ void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct
         read_fabric(r, k, d);
     if (r->due_group[GPU_G_REPAIR] && !r->device_lost)
         read_repair(r, k, d);
+    if (r->due_group[GPU_G_REMAP_BANKS] && !r->device_lost)
+        read_banks(r, k, d);
+    if (r->due_group[GPU_G_SRAM] && !r->device_lost)
+        read_sram(r, k, d);
     if (r->due_group[GPU_G_LINK_STATE] && !r->device_lost)
         read_links(r, k, d);
+    memcpy(d->texts[GPU_T_CLUSTER], k->cluster, sizeof(k->cluster));
 }

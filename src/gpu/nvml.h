@@ -64,6 +64,7 @@
     X(temperature, "nvmlDeviceGetTemperature", NULL, NULL, (nvml_device, int, unsigned *))         \
     X(temperature_v, "nvmlDeviceGetTemperatureV", NULL, NULL,                                      \
       (nvml_device, struct nvml_temperature *))                                                    \
+    X(margin, "nvmlDeviceGetMarginTemperature", NULL, NULL, (nvml_device, struct nvml_margin *))   \
     X(power_usage, "nvmlDeviceGetPowerUsage", NULL, NULL, (nvml_device, unsigned *))               \
     X(total_energy, "nvmlDeviceGetTotalEnergyConsumption", NULL, NULL,                             \
       (nvml_device, unsigned long long *))                                                         \
@@ -87,6 +88,10 @@
       "nvmlDeviceGetUnrepairableMemoryFlag", NULL, (nvml_device, union nvml_unrepairable *))       \
     X(remapped_rows, "nvmlDeviceGetRemappedRows", NULL, NULL,                                      \
       (nvml_device, unsigned *, unsigned *, unsigned *, unsigned *))                               \
+    X(row_histogram, "nvmlDeviceGetRowRemapperHistogram", NULL, NULL,                              \
+      (nvml_device, struct nvml_row_histogram *))                                                  \
+    X(sram_status, "nvmlDeviceGetSramEccErrorStatus", NULL, NULL,                                  \
+      (nvml_device, struct nvml_sram_status *))                                                    \
     X(field_values, "nvmlDeviceGetFieldValues", NULL, NULL,                                        \
       (nvml_device, int, struct nvml_field_value *))                                               \
     X(licensable, "nvmlDeviceGetGridLicensableFeatures_v4", NULL, NULL,                            \

@@ -104,6 +104,27 @@ struct nvml_temperature {
 };
 static_assert(NVML_VERSION_WORD(struct nvml_temperature, 1) == 0x0100000c, "nvmlTemperature_v1");
 
+struct nvml_margin {
+    uint32_t version;
+    int32_t celsius;
+};
+static_assert(NVML_VERSION_WORD(struct nvml_margin, 1) == 0x01000008, "nvmlMarginTemperature_v1");
+
+struct nvml_sram_status {
+    uint32_t version;
+    uint64_t counts[11]; // aggregate, volatile, aggregate by unit
+    uint32_t threshold_exceeded;
+};
+static_assert(NVML_VERSION_WORD(struct nvml_sram_status, 1) == 0x01000068,
+              "nvmlEccSramErrorStatus_v1");
+static_assert(offsetof(struct nvml_sram_status, threshold_exceeded) == 96,
+              "nvmlEccSramErrorStatus_v1");
+
+struct nvml_row_histogram {
+    uint32_t max, high, partial, low, none; // memory banks
+};
+static_assert(sizeof(struct nvml_row_histogram) == 20, "nvmlRowRemapperHistogramValues_t");
+
 // Where a GPU of an NVSwitch system stands with the fabric. Version 2 ends before the summary.
 enum { NVML_FABRIC_NOT_STARTED = 1, NVML_FABRIC_IN_PROGRESS, NVML_FABRIC_COMPLETED };
 struct nvml_fabric_info {

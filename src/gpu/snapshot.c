@@ -94,6 +94,9 @@ const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device
     case GPU_F_INFOROM_IMAGE:
         text = d->texts[GPU_T_INFOROM_IMAGE];
         break;
+    case GPU_F_FABRIC_CLUSTER_UUID:
+        text = d->texts[GPU_T_CLUSTER];
+        break;
     case GPU_F_VBIOS:
         text = d->texts[GPU_T_VBIOS];
         break;

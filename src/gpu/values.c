@@ -9,16 +9,20 @@
 enum {
     MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
     FI_POWER_INSTANT = 186,
-    MAX_VALUES = 96,
+    MAX_VALUES = 128,
+    // Times of clock reductions have other ids in the drivers R575 to R589 than in later ones, and
+    // none before. There the same ids are values of power smoothing.
+    FIRST_BRANCH_OF_TIMES = 575,
+    FIRST_BRANCH_OF_NEW_IDS = 590,
 };
 
 struct row {
     enum gpu_field field;
-    uint32_t id; // NVML's
-    bool links;  // over all links: must be said of NVLink 5's
+    uint32_t id;     // NVML's
+    bool links;      // over all links: must be said of NVLink 5's
+    uint32_t old_id; // of R575 to R589, where the id was renumbered
 };
 
-// The ids that were renumbered between drivers (251 to 273) are not among them.
 static const struct row rows[] = {
     {GPU_F_MEMORY_TEMP, NVML_FI_MEMORY_TEMP},
     {GPU_F_POWER_INSTANT, FI_POWER_INSTANT},
@@ -88,8 +92,29 @@ static const struct row rows[] = {
     {GPU_F_NVLINK5_EFFECTIVE_ERRORS, 219, true},
     {GPU_F_NVLINK_ECC_DATA, 160},
     {GPU_F_RECOVERY_ACTION, 230},
+    {GPU_F_C2C_COUNT, 170},
+    {GPU_F_C2C_STATUS, 171},
+    {GPU_F_C2C_MAX_BANDWIDTH, 172},
+    {GPU_F_C2C_ERROR_INTR, 231},
+    {GPU_F_C2C_ERROR_REPLAY, 232},
+    {GPU_F_C2C_ERROR_REPLAY_B2B, 233},
+    {GPU_F_C2C_POWER_STATE, 234},
+    {GPU_F_CLOCK_NS_POWER_CAP, 74},
+    {GPU_F_CLOCK_NS_SYNC_BOOST, 76},
+    {GPU_F_CLOCK_NS_SW_THERMAL, 269, .old_id = 251},
+    {GPU_F_CLOCK_NS_HW_THERMAL, 270, .old_id = 252},
+    {GPU_F_CLOCK_NS_POWER_BRAKE, 271, .old_id = 253},
 };
 static_assert(GS_ARRAY_LEN(rows) + 2 * (NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
+
+// 0: the driver has no such field.
+static uint32_t id_of(const struct gpu_reader *r, const struct row *row)
+{
+    unsigned branch = r->backend->driver_branch;
+    if (!row->old_id || branch >= FIRST_BRANCH_OF_NEW_IDS)
+        return row->id;
+    return branch >= FIRST_BRANCH_OF_TIMES ? row->old_id : 0;
+}
 
 static nvml_ret field_integer(const struct nvml_field_value *v, int64_t *ret)
 {
@@ -140,9 +165,8 @@ static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
 
 // DCGM's meaning of the field: both directions, KiB since the last pass per second and 1000. So
 // the first pass has no value yet.
-static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64_t kib)
+static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64_t kib, int64_t now)
 {
-    int64_t now = gs_mono_ns();
     struct gpu_value v = backend_invalid(ret);
     if (ret == NVML_OK) {
         v.validity = GPU_UNKNOWN;
@@ -156,39 +180,71 @@ static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64
     return v;
 }
 
-static enum gpu_field link_field(size_t link)
+#define LINKS_UP_TO_5(field) field##0, field##1, field##2, field##3, field##4, field##5
+#define LINKS_UP_TO_17(field)                                                                      \
+    LINKS_UP_TO_5(field), field##6, field##7, field##8, field##9, field##10, field##11, field##12, \
+        field##13, field##14, field##15, field##16, field##17
+static const enum gpu_field link_fields[NVLINK_RATES][NVLINK_LINKS + 1] = {
+    [NVLINK_BOTH] = {LINKS_UP_TO_17(GPU_F_NVLINK_L), GPU_F_NVLINK_BANDWIDTH},
+    [NVLINK_SENT] = {LINKS_UP_TO_17(GPU_F_NVLINK_TX_L), GPU_F_NVLINK_TX_TOTAL},
+    [NVLINK_RECEIVED] = {LINKS_UP_TO_17(GPU_F_NVLINK_RX_L), GPU_F_NVLINK_RX_TOTAL},
+};
+
+static bool wants_link(const struct gpu_reader *r, size_t link)
 {
-    return link == NVLINK_LINKS ? GPU_F_NVLINK_BANDWIDTH
-                                : (enum gpu_field)(GPU_F_NVLINK_L0 + (int)link);
+    for (size_t i = 0; i < NVLINK_RATES; i++)
+        if (r->due[link_fields[i][link]])
+            return true;
+    return false;
 }
 
-static void take_link(struct known_device *k, struct gpu_device *d, size_t link, nvml_ret ret,
-                      const struct nvml_field_value *tx, const struct nvml_field_value *rx)
+static void take_link(const struct gpu_reader *r, struct known_device *k, struct gpu_device *d,
+                      size_t link, nvml_ret ret, const struct nvml_field_value *tx,
+                      const struct nvml_field_value *rx, int64_t now)
 {
     int64_t sent = 0, received = 0;
-    if (ret == NVML_OK)
-        ret = field_integer(tx, &sent);
-    if (ret == NVML_OK)
-        ret = field_integer(rx, &received);
-    d->fields[link_field(link)] =
-        link_rate(&k->links[link], ret, (uint64_t)sent + (uint64_t)received);
+    nvml_ret tx_ret = ret == NVML_OK ? field_integer(tx, &sent) : ret;
+    nvml_ret rx_ret = ret == NVML_OK ? field_integer(rx, &received) : ret;
+    const struct {
+        nvml_ret ret;
+        uint64_t kib;
+    } read[NVLINK_RATES] = {
+        [NVLINK_BOTH] = {tx_ret ? tx_ret : rx_ret, (uint64_t)sent + (uint64_t)received},
+        [NVLINK_SENT] = {tx_ret, (uint64_t)sent},
+        [NVLINK_RECEIVED] = {rx_ret, (uint64_t)received},
+    };
+    for (size_t i = 0; i < NVLINK_RATES; i++)
+        if (r->due[link_fields[i][link]])
+            d->fields[link_fields[i][link]] =
+                link_rate(&k->links[i][link], read[i].ret, read[i].kib, now);
+}
+
+static int request_rows(const struct gpu_reader *r, struct gpu_device *d,
+                        struct nvml_field_value *v, const struct row **of)
+{
+    int n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        if (!r->due[rows[i].field])
+            continue;
+        uint32_t id = id_of(r, &rows[i]);
+        if (!id) {
+            d->fields[rows[i].field] = backend_invalid(NVML_NOT_SUPPORTED);
+            continue;
+        }
+        of[n] = &rows[i];
+        v[n++] = (struct nvml_field_value){.field_id = id,
+                                           .scope_id = rows[i].links ? NVML_SCOPE_ALL : 0};
+    }
+    return n;
 }
 
 void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
 {
     struct nvml_field_value v[MAX_VALUES] = {0};
     const struct row *of[MAX_VALUES];
-    int n = 0;
-    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        if (!r->due[rows[i].field])
-            continue;
-        of[n] = &rows[i];
-        v[n++] = (struct nvml_field_value){.field_id = rows[i].id,
-                                           .scope_id = rows[i].links ? NVML_SCOPE_ALL : 0};
-    }
-    int first_link = n;
+    int n = request_rows(r, d, v, of), first_link = n;
     for (size_t link = 0; link <= NVLINK_LINKS; link++) {
-        if (!r->due[link_field(link)])
+        if (!wants_link(r, link))
             continue;
         uint32_t scope = link == NVLINK_LINKS ? NVML_SCOPE_ALL : (uint32_t)link;
         v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_TX_KIB, .scope_id = scope};
@@ -197,6 +253,7 @@ void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gp
     if (!n)
         return;
     nvml_ret ret = NVML(r, field_values, k->handle, n, v);
+    int64_t now = gs_mono_ns();
     for (int i = 0; i < first_link; i++) {
         int64_t value = 0;
         nvml_ret rc = ret == NVML_OK ? field_integer(&v[i], &value) : ret;
@@ -205,6 +262,6 @@ void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gp
     for (int i = first_link; i < n; i += 2) {
         size_t link = v[i].scope_id == NVML_SCOPE_ALL ? NVLINK_LINKS : v[i].scope_id;
         if (link <= NVLINK_LINKS)
-            take_link(k, d, link, ret, &v[i], &v[i + 1]);
+            take_link(r, k, d, link, ret, &v[i], &v[i + 1], now);
     }
 }

@@ -194,6 +194,10 @@ static const struct {
     {"fabric-status", SIM_VALUE_FABRIC_STATUS},
     {"fabric-health", SIM_VALUE_FABRIC_HEALTH},
     {"unrepairable-memory", SIM_VALUE_UNREPAIRABLE},
+    {"fabric-clique", SIM_VALUE_FABRIC_CLIQUE},
+    {"sram-exceeded", SIM_VALUE_SRAM_EXCEEDED},
+    {"banks-without-spare-rows", SIM_VALUE_BANKS_NONE},
+    {"driver-branch", SIM_VALUE_DRIVER_BRANCH},
 };
 
 struct gs_error *sim_value_parse(const char *text, uint32_t *ret)

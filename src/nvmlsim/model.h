@@ -41,12 +41,13 @@ struct sim_model {
     uint32_t pcie_gen;
     uint32_t idle_temp_c, max_temp_c, slowdown_temp_c;
     uint32_t nvlinks;
+    uint32_t c2c_links;  // to the CPU of the same module
     uint32_t mig_slices; // compute slices that MIG can share out; 0: no MIG
     uint32_t flags;      // enum sim_board_flags
 };
 
-// The row of that name; upper and lower case do not matter, a leading "NVIDIA-" or a missing
-// "Tesla-" neither. NULL: unknown.
+// The row of that name or common alias ("H100-SXM5-80GB"); case, a leading "NVIDIA-" and a missing
+// "Tesla-" do not matter. NULL: unknown.
 const struct sim_model *sim_model_find(const char *name);
 
 // A board that is in no table: a current-looking one of that name and size, without MIG.

@@ -111,7 +111,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (!is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    *status = (nvmlEccSramErrorStatus_v1_t){.version = version};
+    uint64_t exceeded = 0;
+    read_set_value(&c, SIM_VALUE_SRAM_EXCEEDED, &exceeded);
+    *status =
+        (nvmlEccSramErrorStatus_v1_t){.version = version, .bThresholdExceeded = exceeded != 0};
     return NVML_SUCCESS;
 }
 
@@ -165,9 +168,15 @@ NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
 {
     NVML_CALL c =
         call_device(__func__, device, CALL_ECC | CALL_AMPERE | CALL_NO_MIG, values != NULL);
-    if (!c.rc)
-        *values = (nvmlRowRemapperHistogramValues_t){.max = 640};
-    return c.rc;
+    enum { BANKS = 640 };
+    uint64_t none = 0;
+    if (c.rc)
+        return c.rc;
+    read_set_value(&c, SIM_VALUE_BANKS_NONE, &none);
+    none = none < BANKS ? none : BANKS;
+    *values =
+        (nvmlRowRemapperHistogramValues_t){.max = BANKS - (uint32_t)none, .none = (uint32_t)none};
+    return NVML_SUCCESS;
 }
 
 // Boards with ECC are those with an InfoROM that matters.
@@ -193,6 +202,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
         f.state = COMPLETED;
         f.healthMask = ALL_WELL;
         f.healthSummary = HEALTHY;
+        if (c.gpu->model.c2c_links) // one of a rack: its NVLinks reach other machines
+            memcpy(f.clusterUuid, "gpuscale-cluster", sizeof(f.clusterUuid));
     }
     uint64_t set = 0;
     if (read_set_value(&c, SIM_VALUE_FABRIC_STATE, &set))
@@ -201,6 +212,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
         f.status = (nvmlReturn_t)set;
     if (read_set_value(&c, SIM_VALUE_FABRIC_HEALTH, &set))
         f.healthMask = (uint32_t)set;
+    if (read_set_value(&c, SIM_VALUE_FABRIC_CLIQUE, &set))
+        f.cliqueId = (uint32_t)set;
     memcpy(info, &f, size);
     return NVML_SUCCESS;
 }

@@ -113,8 +113,22 @@ enum field_id {
     FIELD_SYMBOL_ERRORS = 221,
     FIELD_SYMBOL_BER = 222,
     FIELD_RECOVERY_ACTION = 230,
+    FIELD_C2C_COUNT = 170,
+    FIELD_C2C_STATUS = 171,
+    FIELD_C2C_SPEED = 172,
+    FIELD_C2C_ERROR_FIRST = 231, // CRC, replay, back-to-back replay
+    FIELD_C2C_ERROR_LAST = 233,
+    FIELD_C2C_POWER = 234,
+    // Times of reduced clocks: thermal by software, by hardware, power brake.
+    FIELD_OLD_CLOCK_TIME_FIRST = 251, // R575 to R589
+    FIELD_OLD_CLOCK_TIME_LAST = 253,
+    FIELD_CLOCK_TIME_FIRST = 269, // R590 and newer
+    FIELD_CLOCK_TIME_LAST = 271,
 };
-enum { BER_NONE = 15 << 8 | 255 }; // mantissa and exponent
+enum {
+    BER_NONE = 15 << 8 | 255, // mantissa and exponent
+    C2C_LINK_MBPS = 44712,
+};
 
 static bool between(uint32_t id, uint32_t first, uint32_t last)
 {
@@ -167,6 +181,49 @@ static int fill_counter(const struct shm_gpu *g, nvmlFieldValue_t *f)
     else
         return -1;
     return has ? give_u64(f, 0) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static bool is_c2c(uint32_t id)
+{
+    return between(id, FIELD_C2C_COUNT, FIELD_C2C_SPEED) ||
+           between(id, FIELD_C2C_ERROR_FIRST, FIELD_C2C_POWER);
+}
+
+static int fill_c2c(const struct sim_model *m, nvmlFieldValue_t *f)
+{
+    if (!m->c2c_links)
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (f->fieldId == FIELD_C2C_COUNT)
+        return give_u32(f, m->c2c_links);
+    if (f->scopeId >= m->c2c_links)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    switch (f->fieldId) {
+    case FIELD_C2C_STATUS:
+        return give_u32(f, 1);
+    case FIELD_C2C_SPEED:
+        return give_u32(f, C2C_LINK_MBPS);
+    case FIELD_C2C_POWER:
+        return give_u32(f, 0);
+    default:
+        return give_u64(f, 0);
+    }
+}
+
+// Whether the simulated driver has the field. The others with these ids, of power smoothing, are on
+// no board here.
+static bool has_clock_time(const struct nvml_call *c, uint32_t id)
+{
+    enum { FIRST = 575, NEW_IDS = 590 };
+    unsigned branch = driver_branch(c->seg);
+    if (between(id, FIELD_OLD_CLOCK_TIME_FIRST, FIELD_OLD_CLOCK_TIME_LAST))
+        return branch >= FIRST && branch < NEW_IDS;
+    return branch >= NEW_IDS;
+}
+
+static bool is_clock_time(uint32_t id)
+{
+    return between(id, FIELD_OLD_CLOCK_TIME_FIRST, FIELD_OLD_CLOCK_TIME_LAST) ||
+           between(id, FIELD_CLOCK_TIME_FIRST, FIELD_CLOCK_TIME_LAST);
 }
 
 static bool is_nvlink5(uint32_t id)
@@ -243,6 +300,10 @@ static int fill_field(const struct shm_gpu *g, const struct account_gauges *v, n
     }
     if (is_nvlink5(f->fieldId))
         return fill_nvlink5(m, f);
+    if (is_c2c(f->fieldId))
+        return fill_c2c(m, f);
+    if (is_clock_time(f->fieldId))
+        return give_u64(f, 0);
     if (between(f->fieldId, FIELD_REMAP_FIRST, FIELD_REMAP_LAST))
         return fill_remap(g, f);
     if (between(f->fieldId, FIELD_TLIMIT_SHUTDOWN, FIELD_TLIMIT_GPU_MAX))
@@ -263,9 +324,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
     read_gauges(&c, &v);
     for (int i = 0; i < count; i++) {
         uint64_t set = 0;
-        values[i].nvmlReturn = fill_field(c.gpu, &v, &values[i]);
-        if (read_set_value(&c, values[i].fieldId, &set))
+        if (is_clock_time(values[i].fieldId) && !has_clock_time(&c, values[i].fieldId))
+            values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+        else if (read_set_value(&c, values[i].fieldId, &set))
             values[i].nvmlReturn = give_u64(&values[i], set);
+        else
+            values[i].nvmlReturn = fill_field(c.gpu, &v, &values[i]);
         values[i].timestamp = (int64_t)unix_us_of(start);
         values[i].latencyUsec = (gs_mono_ns() - start) / 1000;
     }

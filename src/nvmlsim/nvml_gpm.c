@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU performance monitoring, Hopper and newer: a metric is the difference of two samples. What a
 // kernel does inside its SMs is not simulated, so there are activity, occupancy (taken as the part
-// of the SMs), memory bandwidth, tensor pipes as a whole and the idle PCIe link; single pipes and
-// formats are NOT_SUPPORTED.
+// of the SMs), memory bandwidth, tensor pipes as a whole and the idle PCIe, NVLink and C2C links;
+// single pipes and formats are NOT_SUPPORTED.
 #include "base/mem.h"
 #include "nvmlsim/nvml_lib.h"
 
@@ -16,10 +16,15 @@ enum gpm_metric {
     GPM_DRAM_UTIL = 10,
     GPM_PCIE_TX = 20,
     GPM_PCIE_RX = 21,
+    GPM_NVLINK_FIRST = 60, // all received, all sent, then likewise each link
+    GPM_NVLINK_LINKS = 62,
+    GPM_C2C_FIRST = 100,
+    GPM_C2C_LAST = 103,
 };
 
 struct nvml_gpm_sample {
-    int64_t at;           // 0: not taken yet
+    int64_t at; // 0: not taken yet
+    unsigned nvlinks, c2c_links;
     double busy, sm, mem; // ns since the device was made, of the GPU or of the instance
 };
 
@@ -66,6 +71,10 @@ static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t s
 {
     SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
+    if (timeline == 0) { // the links are the whole GPU's
+        sample->nvlinks = c->gpu->model.nvlinks;
+        sample->c2c_links = c->gpu->model.c2c_links;
+    }
     for (unsigned t = timeline; t <= (timeline ? timeline : c->gpu->n_mig); t++)
         add_timeline(&c->gpu->timelines[t], sample->at, timeline == 0, sample);
 }
@@ -99,6 +108,18 @@ static double percent(double part, double span)
     return p < 0 ? 0 : p > 100 ? 100 : p;
 }
 
+// Nothing is transferred.
+static int fill_link(const struct nvml_gpm_sample *s, nvmlGpmMetric_t *m)
+{
+    bool nvlink = m->metricId >= GPM_NVLINK_FIRST && s->nvlinks &&
+                  m->metricId < GPM_NVLINK_LINKS + 2 * s->nvlinks;
+    bool c2c = m->metricId >= GPM_C2C_FIRST && m->metricId <= GPM_C2C_LAST && s->c2c_links;
+    if (!nvlink && !c2c)
+        return NVML_ERROR_NOT_SUPPORTED;
+    m->value = 0;
+    return NVML_SUCCESS;
+}
+
 static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sample *b,
                        nvmlGpmMetric_t *m)
 {
@@ -122,7 +143,7 @@ static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sa
         m->value = 0;
         return NVML_SUCCESS;
     default:
-        return NVML_ERROR_NOT_SUPPORTED;
+        return fill_link(b, m);
     }
 }
 

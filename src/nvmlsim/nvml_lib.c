@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 // 12.8 is the newest interface whose calls and field ids this library has.
-#define DRIVER_VERSION "570.124.06-simulated"
-#define NVML_VERSION   "12.570.124.06-simulated"
-#define CUDA_VERSION   12080
+#define DRIVER_BRANCH 570
+#define DRIVER_MINOR  "124.06-simulated"
+#define CUDA_VERSION  12080
 
 #define HANG_STEP_NS (20 * GS_NS_PER_MS)
 
@@ -316,16 +316,32 @@ NVML_API int gpuscaleNvmlIsSimulated(void)
     return 1;
 }
 
+unsigned driver_branch(struct shm_segment *seg)
+{
+    struct nvml_call c = {.seg = seg, .gpu = &seg->gpus[0]};
+    uint64_t set = DRIVER_BRANCH;
+    read_set_value(&c, SIM_VALUE_DRIVER_BRANCH, &set);
+    return (unsigned)set % 1000;
+}
+
+static nvmlReturn_t give_version(const struct nvml_call *c, const char *before, char *version,
+                                 unsigned length)
+{
+    char text[80];
+    snprintf(text, sizeof(text), "%s%u." DRIVER_MINOR, before, driver_branch(c->seg));
+    return give_text(version, length, text);
+}
+
 NVML_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
     NVML_CALL c = call_system(__func__, version != NULL);
-    return c.rc ? c.rc : give_text(version, length, DRIVER_VERSION);
+    return c.rc ? c.rc : give_version(&c, "", version, length);
 }
 
 NVML_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 {
     NVML_CALL c = call_system(__func__, version != NULL);
-    return c.rc ? c.rc : give_text(version, length, NVML_VERSION);
+    return c.rc ? c.rc : give_version(&c, "12.", version, length);
 }
 
 static nvmlReturn_t cuda_version(const char *fn, int *version)

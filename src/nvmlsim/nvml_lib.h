@@ -71,6 +71,9 @@ bool is_privileged(void);
 // The gauges of the GPU as of now.
 void read_gauges(const struct nvml_call *c, struct account_gauges *ret);
 
+// 570 of 570.124.06.
+unsigned driver_branch(struct shm_segment *seg);
+
 // What sim_set_value has set, else *ret stays as it is.
 bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret);
 

@@ -30,7 +30,7 @@
 #include <pthread.h>
 
 #define SHM_MAGIC        0x4753494d30315047ULL
-#define SHM_VERSION      2
+#define SHM_VERSION      3
 #define SHM_PROCESSES    128
 #define SHM_RESERVATIONS 256
 #define SHM_BUCKETS      128 // power of two

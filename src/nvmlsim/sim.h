@@ -91,10 +91,13 @@ enum sim_value {
     SIM_VALUE_FABRIC_STATUS,        // an NVML code
     SIM_VALUE_FABRIC_HEALTH,        // its mask
     SIM_VALUE_UNREPAIRABLE,         // 0 or 1
+    SIM_VALUE_FABRIC_CLIQUE,
+    SIM_VALUE_SRAM_EXCEEDED, // 0 or 1
+    SIM_VALUE_BANKS_NONE,    // memory banks that have no spare row left
+    SIM_VALUE_DRIVER_BRANCH, // 590: the driver calls itself 590.48.01; of GPU 0, for all
 };
 struct gs_error *sim_set_value(struct sim *s, unsigned gpu, uint32_t what, uint64_t value);
-// "links-down", "fabric-state", "fabric-status", "fabric-health", "unrepairable-memory", or the
-// number of a field.
+// "links-down", "fabric-state", "driver-branch" and the like, or the number of a field.
 struct gs_error *sim_value_parse(const char *text, uint32_t *ret);
 // Failing and hanging calls, and set values; lost GPUs stay lost.
 void sim_clear_faults(struct sim *s);

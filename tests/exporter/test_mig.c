@@ -13,7 +13,7 @@
 
 static bool is_own(enum gpu_field f)
 {
-    bool profiling = f >= GPU_F_PROF_GR_ENGINE_ACTIVE && f <= GPU_F_PROF_NVOFA1;
+    bool profiling = f >= GPU_F_PROF_GR_ENGINE_ACTIVE && f <= GPU_F_PROF_C2C_RX_DATA;
     return profiling || f == GPU_F_FB_TOTAL || f == GPU_F_FB_FREE || f == GPU_F_FB_USED ||
            f == GPU_F_FB_RESERVED || f == GPU_F_FB_USED_PERCENT;
 }

@@ -178,10 +178,64 @@ nvml_ret nvmlDeviceGetSamples(nvml_device dev, int type, unsigned long long last
     return NVML_OK;
 }
 
+static void nvlink_traffic(struct nvml_field_value *v)
+{
+    const uint64_t *kib =
+        v->field_id == NVML_FI_NVLINK_TX_KIB ? fake_nvml.sent_kib : fake_nvml.received_kib;
+    bool all = v->scope_id == NVML_SCOPE_ALL;
+    v->ret = NVML_NOT_SUPPORTED;
+    v->value_type = NVML_VALUE_U64;
+    v->value.u64 = 0;
+    for (unsigned i = 0; i < fake_nvml.nvlinks; i++) {
+        if (!all && i != v->scope_id)
+            continue;
+        v->ret = NVML_OK;
+        v->value.u64 += kib[i];
+    }
+}
+
+nvml_ret nvmlGpmQueryDeviceSupport(nvml_device dev, struct nvml_gpm_support *s)
+{
+    CHECK(dev);
+    s->supported = fake_nvml.gpm;
+    return NVML_OK;
+}
+
+nvml_ret nvmlGpmSampleAlloc(nvml_gpm_sample *s)
+{
+    *s = malloc(1);
+    return NVML_OK;
+}
+
+nvml_ret nvmlGpmSampleFree(nvml_gpm_sample s)
+{
+    free(s);
+    return NVML_OK;
+}
+
+nvml_ret nvmlGpmSampleGet(nvml_device dev, nvml_gpm_sample s)
+{
+    CHECK(dev);
+    return NVML_OK;
+}
+
+nvml_ret nvmlGpmMetricsGet(struct nvml_gpm_request *q)
+{
+    for (uint32_t i = 0; i < q->n; i++) {
+        q->metrics[i].ret = NVML_OK;
+        q->metrics[i].value = q->metrics[i].id;
+    }
+    return NVML_OK;
+}
+
 nvml_ret nvmlDeviceGetFieldValues(nvml_device dev, int n, struct nvml_field_value *v)
 {
     CHECK(dev);
     for (int i = 0; i < n; i++) {
+        if (v[i].field_id == NVML_FI_NVLINK_TX_KIB || v[i].field_id == NVML_FI_NVLINK_RX_KIB) {
+            nvlink_traffic(&v[i]);
+            continue;
+        }
         v[i].ret = v[i].field_id == NVML_FI_MEMORY_TEMP ? NVML_OK : NVML_NOT_SUPPORTED;
         v[i].value_type = NVML_VALUE_U32;
         v[i].value.u32 = 45;

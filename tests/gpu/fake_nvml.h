@@ -35,6 +35,9 @@ struct fake_nvml {
     nvml_ret memory_v2_ret;
     unsigned
         unrepairable_bytes; // 4 or 8: the struct's size; 1: nothing is written; 0: no such call
+    bool gpm;               // a metric's value is its number
+    unsigned nvlinks;
+    uint64_t sent_kib[36], received_kib[36];
     _Atomic uint64_t last_seen_us; // as asked for by the last utilisation call
     atomic_bool hang;              // nvmlDeviceGetPowerUsage does not return while set
     atomic_bool hangs;             // it was called meanwhile

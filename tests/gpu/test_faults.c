@@ -46,11 +46,11 @@ static bool works(const struct gpu_device *d)
            d->fields[GPU_F_GPU_TEMP].validity == GPU_VALID;
 }
 
-static int open_backend(void **state, int64_t patience_ms)
+static int open_backend_on(void **state, const char *gpus, int64_t patience_ms)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
     struct sim_spec spec;
-    assert_ok(sim_spec_parse("2xH100-80GB-HBM3", &spec));
+    assert_ok(sim_spec_parse(gpus, &spec));
     snprintf(f->name, sizeof(f->name), "/gpuscale-test-faults-%d", getpid());
     assert_ok(sim_create(f->name, &spec, &f->sim));
     setenv(SIM_ENV, f->name, 1);
@@ -71,9 +71,19 @@ static int open_backend(void **state, int64_t patience_ms)
     return 0;
 }
 
+static int open_backend(void **state, int64_t patience_ms)
+{
+    return open_backend_on(state, "2xH100-80GB-HBM3", patience_ms);
+}
+
 static int setup(void **state)
 {
     return open_backend(state, WAIT_MS);
+}
+
+static int setup_rack(void **state)
+{
+    return open_backend_on(state, "GB200,A100-SXM4-80GB", WAIT_MS);
 }
 
 static int setup_impatient(void **state)
@@ -151,6 +161,112 @@ static void integrity_of_board_and_fabric(void **state)
     assert_int_equal(f->s->n_errors, 0);
 }
 
+static void assert_reason(const struct gpu_device *d, enum gpu_field field, enum gpu_validity why)
+{
+    assert_int_equal(d->fields[field].validity, why);
+}
+
+// A board of a rack, and one that lacks what it has.
+static void links_to_the_cpu_and_the_fabric(void **state)
+{
+    struct fixture *f = *state;
+    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_FABRIC_CLIQUE, 7));
+    assert_ok(sim_set_value(f->sim, 0, 233, 9));
+    const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
+    assert_value(d, GPU_F_C2C_COUNT, 5);
+    assert_value(d, GPU_F_C2C_STATUS, 1);
+    assert_value(d, GPU_F_C2C_MAX_BANDWIDTH, 44712);
+    assert_value(d, GPU_F_C2C_ERROR_INTR, 0);
+    assert_value(d, GPU_F_C2C_ERROR_REPLAY, 0);
+    assert_value(d, GPU_F_C2C_ERROR_REPLAY_B2B, 9);
+    assert_value(d, GPU_F_C2C_POWER_STATE, 0);
+    assert_reason(other, GPU_F_C2C_COUNT, GPU_NOT_SUPPORTED);
+    assert_reason(other, GPU_F_C2C_POWER_STATE, GPU_NOT_SUPPORTED);
+
+    assert_value(d, GPU_F_FABRIC_CLIQUE_ID, 7);
+    assert_reason(d, GPU_F_FABRIC_CLUSTER_UUID, GPU_VALID);
+    assert_string_equal(gpu_field_text(f->s, d, GPU_F_FABRIC_CLUSTER_UUID),
+                        "67707573-6361-6c65-2d63-6c7573746572");
+    assert_reason(other, GPU_F_FABRIC_CLIQUE_ID, GPU_NOT_SUPPORTED);
+    assert_null(gpu_field_text(f->s, other, GPU_F_FABRIC_CLUSTER_UUID));
+
+    // While it registers, neither is known.
+    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_FABRIC_STATE, 2));
+    d = device(sample(f), 0);
+    assert_reason(d, GPU_F_FABRIC_CLIQUE_ID, GPU_NOT_SUPPORTED);
+    assert_null(gpu_field_text(f->s, d, GPU_F_FABRIC_CLUSTER_UUID));
+    assert_int_equal(f->s->n_errors, geteuid() ? 1 : 0); // only the SRAM status of root
+}
+
+static void spare_rows_sram_and_margin(void **state)
+{
+    struct fixture *f = *state;
+    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_BANKS_NONE, 2));
+    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_SRAM_EXCEEDED, 1));
+    const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
+    assert_value(d, GPU_F_BANKS_MAX, 638);
+    assert_value(d, GPU_F_BANKS_HIGH, 0);
+    assert_value(d, GPU_F_BANKS_PARTIAL, 0);
+    assert_value(d, GPU_F_BANKS_LOW, 0);
+    assert_value(d, GPU_F_BANKS_NONE, 2);
+    assert_value(other, GPU_F_BANKS_NONE, 0);
+    if (geteuid() == 0) {
+        assert_value(d, GPU_F_SRAM_EXCEEDED, 1);
+        assert_value(other, GPU_F_SRAM_EXCEEDED, 0);
+    } else {
+        assert_reason(d, GPU_F_SRAM_EXCEEDED, GPU_NO_PERMISSION);
+    }
+    assert_reason(d, GPU_F_TEMP_LIMIT, GPU_VALID);
+    assert_in_range(d->fields[GPU_F_TEMP_LIMIT].i, 10, 60); // 52 at idle
+    assert_reason(other, GPU_F_TEMP_LIMIT, GPU_NOT_SUPPORTED);
+}
+
+// The same times have other ids from one driver to the next, and those ids other meanings before.
+static void times_of_reduced_clocks_by_driver(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        uint32_t branch, first_id;
+    } drivers[] = {{575, 251}, {580, 251}, {590, 269}, {610, 269}};
+    static const enum gpu_field thermal[] = {GPU_F_CLOCK_NS_SW_THERMAL, GPU_F_CLOCK_NS_HW_THERMAL,
+                                             GPU_F_CLOCK_NS_POWER_BRAKE};
+    assert_ok(sim_set_value(f->sim, 0, 74, 740));
+    assert_ok(sim_set_value(f->sim, 0, 76, 760));
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_ok(sim_set_value(f->sim, 0, 251 + i, 2510 + i));
+        assert_ok(sim_set_value(f->sim, 0, 269 + i, 2690 + i));
+    }
+    const struct gpu_device *d = device(sample(f), 0); // R570
+    assert_value(d, GPU_F_CLOCK_NS_POWER_CAP, 740);
+    assert_value(d, GPU_F_CLOCK_NS_SYNC_BOOST, 760);
+    for (size_t i = 0; i < GS_ARRAY_LEN(thermal); i++)
+        assert_reason(d, thermal[i], GPU_NOT_SUPPORTED);
+    for (size_t k = 0; k < GS_ARRAY_LEN(drivers); k++) {
+        assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_DRIVER_BRANCH, drivers[k].branch));
+        d = device(sample(f), 0);
+        assert_int_equal(strtoul(f->s->driver_version, NULL, 10), drivers[k].branch);
+        for (size_t i = 0; i < GS_ARRAY_LEN(thermal); i++)
+            assert_value(d, thermal[i], (int64_t)(drivers[k].first_id * 10 + i));
+    }
+}
+
+static void nvlink_counters_of_each_link(void **state)
+{
+    struct fixture *f = *state;
+    sample(f);
+    usleep(110000); // between two GPM samples there must be as much
+    const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
+    assert_value(d, GPU_F_PROF_NVLINK_L0_TX, 0);
+    assert_value(d, GPU_F_PROF_NVLINK_L17_RX, 0);
+    assert_value(d, GPU_F_PROF_C2C_TX_ALL, 0);
+    assert_reason(other, GPU_F_PROF_NVLINK_L0_TX, GPU_NOT_SUPPORTED); // no GPM
+    assert_value(d, GPU_F_NVLINK_L17, 0);
+    assert_value(d, GPU_F_NVLINK_TX_L17, 0);
+    assert_value(d, GPU_F_NVLINK_RX_TOTAL, 0);
+    assert_value(other, GPU_F_NVLINK_L11, 0);
+    assert_reason(other, GPU_F_NVLINK_L12, GPU_NOT_SUPPORTED); // it has 12
+}
+
 // Until GPU 0 works (or is hung) and GPU 1 works: where the machine stands still for a moment, each
 // may seem to hang. A hang stays until it is cleared: what it disturbs, too, does not come back by
 // itself.
@@ -213,6 +329,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_call_with_every_code, setup, teardown),
         cmocka_unit_test_setup_teardown(every_call_that_hangs, setup_impatient, teardown),
         cmocka_unit_test_setup_teardown(integrity_of_board_and_fabric, setup, teardown),
+        cmocka_unit_test_setup_teardown(links_to_the_cpu_and_the_fabric, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(spare_rows_sram_and_margin, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(times_of_reduced_clocks_by_driver, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(nvlink_counters_of_each_link, setup_rack, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

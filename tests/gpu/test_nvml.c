@@ -14,6 +14,7 @@
 #include "patience.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,6 +188,57 @@ static void unrepairable_memory_of_either_layout(void **state)
     assert_absent(&sample()->devices[0], GPU_F_MEMORY_UNREPAIRABLE, GPU_NOT_SUPPORTED);
     f.fake->unrepairable_bytes = 1; // success without a value is no 0
     assert_absent(&sample()->devices[0], GPU_F_MEMORY_UNREPAIRABLE, GPU_FAILED);
+}
+
+// All links are read at the same time, so their rates differ as their counters, but for rounding.
+static void assert_rate(const struct gpu_device *d, enum gpu_field field, double rate)
+{
+    assert_int_equal(d->fields[field].validity, GPU_VALID);
+    assert_true(fabs((double)d->fields[field].i - rate) <= rate / 1000 + 1);
+}
+
+// Each link has its own counters and each field its own link and direction.
+static void links_and_directions_are_not_mixed_up(void **state)
+{
+    enum { LINKS = 18 };
+    static const enum gpu_field first[] = {GPU_F_PROF_NVLINK_L0_TX, GPU_F_PROF_NVLINK_L0_RX};
+    open_library("fakenvml2");
+    f.fake->nvlinks = LINKS;
+    f.fake->gpm = true;
+    sample();
+    for (unsigned i = 0; i < LINKS; i++) {
+        f.fake->sent_kib[i] = (i + 1) * 1000000;
+        f.fake->received_kib[i] = (i + 1) * 3000000;
+    }
+    usleep(110000); // between two GPM samples there must be as much
+    const struct gpu_device *d = &sample()->devices[0];
+    double sent = (double)d->fields[GPU_F_NVLINK_TX_L0].i;
+    assert_true(sent > 0);
+    static const enum gpu_field both[] = {GPU_F_NVLINK_L0, GPU_F_NVLINK_L6, GPU_F_NVLINK_L12,
+                                          GPU_F_NVLINK_L17};
+    static const enum gpu_field tx[] = {GPU_F_NVLINK_TX_L0, GPU_F_NVLINK_TX_L6, GPU_F_NVLINK_TX_L12,
+                                        GPU_F_NVLINK_TX_L17};
+    static const enum gpu_field rx[] = {GPU_F_NVLINK_RX_L0, GPU_F_NVLINK_RX_L6, GPU_F_NVLINK_RX_L12,
+                                        GPU_F_NVLINK_RX_L17};
+    static const int times[] = {1, 7, 13, 18};
+    for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
+        assert_rate(d, tx[i], sent * times[i]);
+        assert_rate(d, rx[i], sent * times[i] * 3);
+        assert_rate(d, both[i], sent * times[i] * 4);
+    }
+    assert_rate(d, GPU_F_NVLINK_TX_TOTAL, sent * 171);
+    assert_rate(d, GPU_F_NVLINK_RX_TOTAL, sent * 171 * 3);
+    assert_rate(d, GPU_F_NVLINK_BANDWIDTH, sent * 171 * 4);
+    // GPM's metrics have their own number as value.
+    for (unsigned i = 0; i < LINKS; i++) {
+        assert_int_field(d, first[0] + 2 * i, (int64_t)(63 + 2 * i) << 20);
+        assert_int_field(d, first[1] + 2 * i, (int64_t)(62 + 2 * i) << 20);
+    }
+    assert_int_field(d, GPU_F_PROF_NVLINK_TX_BYTES, (int64_t)61 << 20);
+    assert_int_field(d, GPU_F_PROF_C2C_TX_ALL, (int64_t)100 << 20);
+    assert_int_field(d, GPU_F_PROF_C2C_RX_ALL, (int64_t)101 << 20);
+    assert_int_field(d, GPU_F_PROF_C2C_TX_DATA, (int64_t)102 << 20);
+    assert_int_field(d, GPU_F_PROF_C2C_RX_DATA, (int64_t)103 << 20);
 }
 
 static void old_driver(void **state)
@@ -557,6 +609,7 @@ int main(void)
         cmocka_unit_test_teardown(real_library_where_simulated_is_demanded, teardown),
         cmocka_unit_test_teardown(fields_and_identity, teardown),
         cmocka_unit_test_teardown(unrepairable_memory_of_either_layout, teardown),
+        cmocka_unit_test_teardown(links_and_directions_are_not_mixed_up, teardown),
         cmocka_unit_test_teardown(old_driver, teardown),
         cmocka_unit_test_teardown(strides_behind_v3, teardown),
         cmocka_unit_test_teardown(process_lists, teardown),

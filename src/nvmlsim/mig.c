@@ -34,6 +34,15 @@ static const struct sim_mig_profile h200[] =
     SEVEN(16384, 33280, 71424, 143104, "18gb", "35gb", "71gb", "141gb", 16, 26, 32, 60, 64, 132);
 static const struct sim_mig_profile b200[] =
     SEVEN(21632, 43776, 91136, 182528, "23gb", "45gb", "90gb", "180gb", 18, 30, 36, 70, 74, 148);
+static const struct sim_mig_profile h100_nvl[] =
+    SEVEN(11008, 22144, 47488, 95360, "12gb", "24gb", "47gb", "94gb", 16, 26, 32, 60, 64, 132);
+static const struct sim_mig_profile gb200[] =
+    SEVEN(22336, 45184, 94080, 188416, "23gb", "47gb", "93gb", "186gb", 18, 30, 36, 70, 74, 152);
+static const struct sim_mig_profile rtx_pro_6000[] = {
+    {"1g.24gb", P_1G, 1, 1, 4, 46, 24064},  {"1g.24gb+me", P_1G_ME, 1, 1, 1, 46, 24064},
+    {"2g.48gb", P_2G, 2, 2, 2, 94, 48512},  {"2g.48gb+me", P_2G_ME, 2, 2, 1, 94, 48512},
+    {"4g.96gb", P_4G, 4, 4, 1, 188, 97152},
+};
 static const struct sim_mig_profile a30[] = {
     {"1g.6gb", P_1G, 1, 1, 4, 14, 5952},   {"1g.6gb+me", P_1G_ME, 1, 1, 1, 14, 5952},
     {"2g.12gb", P_2G, 2, 2, 2, 28, 11968}, {"2g.12gb+me", P_2G_ME, 2, 2, 1, 28, 11968},
@@ -53,6 +62,9 @@ const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_
         {"H200", h200, GS_ARRAY_LEN(h200)},
         {"B200", b200, GS_ARRAY_LEN(b200)},
         {"A30", a30, GS_ARRAY_LEN(a30)},
+        {"H100-NVL", h100_nvl, GS_ARRAY_LEN(h100_nvl)},
+        {"GB200", gb200, GS_ARRAY_LEN(gb200)},
+        {"RTX-PRO-6000", rtx_pro_6000, GS_ARRAY_LEN(rtx_pro_6000)},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(boards); i++) {
         if (gs_streq(boards[i].model, model)) {

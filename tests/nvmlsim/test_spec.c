@@ -20,6 +20,13 @@ static void test_lists_of_gpus(void **state)
     ok(sim_spec_parse("T4,NVIDIA-H200", &spec));
     assert_string_equal(spec.gpus[0].model, "Tesla-T4");
     assert_string_equal(spec.gpus[1].model, "H200");
+    ok(sim_spec_parse("H100-SXM5-80GB,nvidia-h100-nvl,a100-80gb,v100,gb200,rtx-pro-6000", &spec));
+    assert_string_equal(spec.gpus[0].model, "H100-80GB-HBM3");
+    assert_string_equal(spec.gpus[1].model, "H100-NVL");
+    assert_string_equal(spec.gpus[2].model, "A100-SXM4-80GB");
+    assert_string_equal(spec.gpus[3].model, "Tesla-V100-SXM2-16GB");
+    assert_string_equal(spec.gpus[4].model, "GB200");
+    assert_string_equal(spec.gpus[5].model, "RTX-PRO-6000");
 }
 
 static void test_wrong_lists_say_what_to_write(void **state)
@@ -124,6 +131,9 @@ static void test_mig_placement(void **state)
     ok(place("H200", "3g.71gb 3g.71gb"));
     ok(place("A30", "2g.12gb 1g.6gb 1g.6gb"));
     ok(place("B200", "1g.45gb 1g.45gb 1g.45gb 1g.45gb"));
+    ok(place("H100-NVL", "1g.12gb 2g.24gb 3g.47gb"));
+    ok(place("GB200", "1g.23gb 1g.23gb 2g.47gb 3g.93gb"));
+    ok(place("RTX-PRO-6000", "1g.24gb 1g.24gb 2g.48gb"));
     fails(place("A100-SXM4-80GB", "4g.40gb 4g.40gb"), GS_EINVAL, "do not fit");
     fails(place("A100-SXM4-80GB", "3g.40gb 3g.40gb 1g.10gb"), GS_EINVAL, "do not fit");
     fails(place("A100-SXM4-80GB", "7g.80gb 1g.10gb"), GS_EINVAL, "do not fit");

@@ -151,6 +151,21 @@ static size_t select_pods(const struct request *r, const struct kube_selector *l
     return n;
 }
 
+// Whether discovery lists the metric for pods.
+static bool is_listed(const struct request *r)
+{
+    struct adapter_names pods = {0}, nodes = {0};
+    adapter_list_metrics(r->a->db, r->rq.now_ms, &pods, &nodes);
+    bool found = false;
+    for (size_t i = 0; i < pods.len && !found; i++)
+        found = gs_streq(pods.items[i], r->rq.metric);
+    adapter_names_finish(&pods);
+    adapter_names_finish(&nodes);
+    return found;
+}
+
+// A metric that exists and has no value for these pods is an empty list. A metric that does not
+// exist is an error, so that a typing error is seen.
 static void answer_all_pods(struct request *r)
 {
     struct kube_selector labels = {0};
@@ -170,7 +185,7 @@ static void answer_all_pods(struct request *r)
             add_item(r, "Pod", r->ns, names[i], *v);
     }
     gs_hmap_free(values);
-    if (n)
+    if (json_array_size(r->items) || (n && is_listed(r)))
         reply_items(r);
     else
         reply_not_found(r);

@@ -166,6 +166,12 @@ static void test_what_is_missing_is_said(void **state)
     GS_AUTO_JSON json_t *empty =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=app%3Didle", 200);
     assert_int_equal(json_array_size(json_object_get(empty, "items")), 0);
+    // A metric that no pod has is an error: a typing error must not look like a metric without
+    // data.
+    GS_AUTO_JSON json_t *unknown =
+        get(f, "/v1beta1/namespaces/ml/pods/%2A/nonsense?labelSelector=app%3Didle", 404);
+    assert_string_equal(gs_json_str(unknown, "message", NULL),
+                        "the server could not find the metric nonsense for pods");
     json_decref(get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=%2C%2C", 400));
     json_decref(get(f, "/v1beta1/namespaces/ml", 400));
     json_decref(get(f, "/v9", 404));

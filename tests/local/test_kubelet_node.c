@@ -180,6 +180,10 @@ static void test_log_parameters(void **state)
     assert_log(f, "?tailLines=100&limitBytes=2", (char[]){all.text[0], all.text[1], '\0'});
     assert_log(f, "?sinceTime=2100-01-01T00:00:00Z", "");
     assert_log(f, "?sinceSeconds=3600&tailLines=1", "three\n");
+    // More seconds than since 1970, up to the largest number: everything.
+    assert_log(f, "?sinceSeconds=9223372036854775&tailLines=1", "three\n");
+    assert_log(f, "?sinceSeconds=9223372036854775807&tailLines=9223372036854775807", all.text);
+    assert_log(f, "?limitBytes=9223372036854775807", all.text);
     assert_log(f, "?follow=true&tailLines=1", "three\n");
     AUTO_REPLY struct reply stamped = get_log(f, "p", "?timestamps=true&tailLines=1");
     assert_int_equal(stamped.text[10], 'T');
@@ -187,6 +191,12 @@ static void test_log_parameters(void **state)
 
     AUTO_REPLY struct reply bad = get_log(f, "p", "?tailLines=x");
     assert_status(bad, 400);
+    static const char *const refused[] = {"?sinceSeconds=9223372036854775808", "?sinceSeconds=0",
+                                          "?tailLines=-1", "?limitBytes=99999999999999999999"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(refused); i++) {
+        AUTO_REPLY struct reply r = get_log(f, "p", refused[i]);
+        assert_status(r, 400);
+    }
     AUTO_REPLY struct reply none = get_log(f, "p", "?container=nope");
     assert_status(none, 400);
     assert_message(none, "container nope is not valid for pod p");

@@ -50,7 +50,7 @@ static struct gs_error *number_param(struct http_exchange *x, const char *name, 
     const char *text = http_query(x, name);
     if (!text)
         return NULL;
-    struct gs_error *err = gs_parse_i64(gs_slice_of(text), min, INT64_MAX / 1000, ret);
+    struct gs_error *err = gs_parse_i64(gs_slice_of(text), min, INT64_MAX, ret);
     return err ? gs_error_wrap(err, "%s", name) : NULL;
 }
 
@@ -72,7 +72,7 @@ static struct gs_error *since_params(struct http_exchange *x, struct log_options
                             "at most one of `sinceTime` or `sinceSeconds` may be specified");
     if (time)
         err = gs_parse_rfc3339(gs_slice_of(time), &from_ms);
-    else if (seconds >= 0)
+    else if (seconds >= 0 && seconds < gs_unix_ms() / 1000) // more: from the beginning
         from_ms = gs_unix_ms() - seconds * 1000;
     if (!err && from_ms)
         gs_format_rfc3339_micro(from_ms * 1000, o->since);

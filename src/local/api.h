@@ -14,6 +14,9 @@ struct local_api;
 struct local_api_config {
     const char *data_dir;  // objects in data_dir/state.db; NULL: memory only (tests)
     const char *node_name; // for the sources of events
+    // Creating more is refused as by a ResourceQuota. Events are not counted: the oldest go.
+    size_t max_objects; // of all kinds together; 0: 10000
+    size_t max_pods;    // Pod objects in any phase; 0: 1000
 };
 
 struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,

@@ -22,6 +22,7 @@ struct local_kubelet_config {
     size_t n_devices;
     const char *gpu_product;         // node label nvidia.com/gpu.product, NULL: none
     const char *podresources_socket; // path to serve on
+    int64_t max_pods;                // that the node runs at most; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
 };
 

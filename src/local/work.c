@@ -9,10 +9,13 @@
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS  30000
+// Keys that are due run until this time has passed; the rest waits for the next turn of the loop.
+#define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
 
 struct item {
     char *key;
     int64_t due_ns; // 0: not waiting
+    size_t place;   // in the heap, from 1; 0: not in it, because it does not wait or is busy
     bool busy;
     unsigned failures;
 };
@@ -46,6 +49,9 @@ struct local_queue {
     local_work_fn fn;
     void *arg;
     struct gs_hmap *items;
+    // The items that wait, the one that is due first at heap[1]. heap[0] is not used.
+    struct item **heap;
+    size_t heap_len, heap_cap;
     struct local_work *works;
     uv_timer_t timer;
     bool closed;
@@ -109,32 +115,83 @@ void local_queue_free(struct local_queue *q)
         work_free(w);
     }
     gs_hmap_free(q->items);
+    free(q->heap);
     free(q->name);
     uv_close((uv_handle_t *)&q->timer, timer_closed);
 }
 
 // --- when ---
 
+static void heap_set(struct local_queue *q, size_t place, struct item *i)
+{
+    q->heap[place] = i;
+    i->place = place;
+}
+
+static void heap_up(struct local_queue *q, size_t place)
+{
+    struct item *i = q->heap[place];
+    for (; place > 1 && q->heap[place / 2]->due_ns > i->due_ns; place /= 2)
+        heap_set(q, place, q->heap[place / 2]);
+    heap_set(q, place, i);
+}
+
+static void heap_down(struct local_queue *q, size_t place)
+{
+    struct item *i = q->heap[place];
+    for (size_t child; (child = 2 * place) <= q->heap_len; place = child) {
+        if (child < q->heap_len && q->heap[child + 1]->due_ns < q->heap[child]->due_ns)
+            child++;
+        if (q->heap[child]->due_ns >= i->due_ns)
+            break;
+        heap_set(q, place, q->heap[child]);
+    }
+    heap_set(q, place, i);
+}
+
+static void heap_add(struct local_queue *q, struct item *i)
+{
+    if (i->place == 0) {
+        gs_grow(&q->heap, &q->heap_cap, q->heap_len + 1, sizeof(struct item *));
+        heap_set(q, ++q->heap_len, i);
+    }
+    heap_up(q, i->place); // its time only ever becomes earlier
+}
+
+static struct item *heap_take_first(struct local_queue *q)
+{
+    struct item *first = q->heap[1], *last = q->heap[q->heap_len--];
+    first->place = 0;
+    if (last != first) {
+        heap_set(q, 1, last);
+        heap_down(q, 1);
+    }
+    return first;
+}
+
 static void run_due(uv_timer_t *t);
 
 static void arm(struct local_queue *q)
 {
-    int64_t first = INT64_MAX;
-    size_t pos = 0;
-    void *v;
-    while (gs_hmap_next(q->items, &pos, NULL, &v)) {
-        const struct item *i = v;
-        if (i->due_ns && !i->busy && i->due_ns < first)
-            first = i->due_ns;
-    }
-    if (first == INT64_MAX) {
+    if (q->heap_len == 0) {
         uv_timer_stop(&q->timer);
         return;
     }
-    int64_t wait_ns = first - gs_mono_ns();
-    uint64_t ms = wait_ns > 0 ? (uint64_t)((wait_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS) : 0;
+    int64_t wait_ns = q->heap[1]->due_ns - gs_mono_ns();
+    // At least 1: libuv runs a timer that is due at once again in the same turn.
+    uint64_t ms = wait_ns > 0 ? (uint64_t)((wait_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS) : 1;
     uv_update_time(q->timer.loop);
     uv_timer_start(&q->timer, run_due, ms, 0);
+}
+
+// The item waits, unless it is busy: then it waits once it is over.
+static void wait_for(struct local_queue *q, struct item *i)
+{
+    if (i->busy || !i->due_ns)
+        return;
+    heap_add(q, i);
+    if (i->place == 1)
+        arm(q);
 }
 
 static void add_key(struct local_queue *q, const char *key, int64_t ms)
@@ -149,8 +206,7 @@ static void add_key(struct local_queue *q, const char *key, int64_t ms)
     if (i->due_ns && i->due_ns <= due)
         return;
     i->due_ns = due;
-    if (!i->busy)
-        arm(q);
+    wait_for(q, i);
 }
 
 void local_queue_add_after(struct local_queue *q, const char *ns, const char *name, int64_t ms)
@@ -193,7 +249,9 @@ static void work_unhold(struct local_work *w)
         add_key(q, w->key, back_off_ms(i->failures));
     if (w->again_ms >= 0)
         add_key(q, w->key, w->again_ms);
-    if (!i->due_ns && !i->failures)
+    if (i->due_ns)
+        wait_for(q, i); // it was added while it was busy
+    else if (!i->failures)
         item_free(gs_hmap_remove_str(q->items, w->key));
     if (w->prev)
         w->prev->next = w->next;
@@ -202,7 +260,6 @@ static void work_unhold(struct local_work *w)
     if (w->next)
         w->next->prev = w->prev;
     work_free(w);
-    arm(q);
 }
 
 static void run_key(struct local_queue *q, struct item *i)
@@ -228,22 +285,9 @@ static void run_key(struct local_queue *q, struct item *i)
 static void run_due(uv_timer_t *t)
 {
     struct local_queue *q = t->data;
-    GS_AUTO_JSON json_t *due = json_array(); // the map changes while keys run
-    int64_t now = gs_mono_ns();
-    size_t pos = 0, n;
-    struct gs_slice key;
-    void *v;
-    while (gs_hmap_next(q->items, &pos, &key, &v)) {
-        const struct item *i = v;
-        if (i->due_ns && i->due_ns <= now && !i->busy)
-            json_array_append_new(due, json_stringn(key.data, key.len));
-    }
-    json_t *k;
-    json_array_foreach (due, n, k) {
-        struct item *i = gs_hmap_get_str(q->items, json_string_value(k));
-        if (i && i->due_ns && !i->busy)
-            run_key(q, i);
-    }
+    int64_t now = gs_mono_ns(), end_ns = now + TURN_LIMIT_NS;
+    while (q->heap_len && q->heap[1]->due_ns <= now && gs_mono_ns() < end_ns)
+        run_key(q, heap_take_first(q));
     arm(q);
 }
 
@@ -255,9 +299,12 @@ void local_work_again(struct local_work *w, int64_t ms)
 
 void local_work_fail(struct local_work *w, struct gs_error *err)
 {
-    w->failed = true;
+    const struct item *i = gs_hmap_get_str(w->queue->items, w->key);
     enum gs_code code = gs_error_code(err);
-    if (code == GS_ECONFLICT || code == GS_EEXIST || code == GS_ENOTFOUND)
+    // One line for a work, and fewer the longer it goes on: at the 1st, 2nd, 4th, 8th … failure.
+    bool repeated = w->failed || (i->failures & (i->failures + 1)) != 0;
+    w->failed = true;
+    if (repeated || code == GS_ECONFLICT || code == GS_EEXIST || code == GS_ENOTFOUND)
         gs_debug(w->queue->name, "%s: %s", w->key, gs_error_message(err));
     else
         gs_warn(w->queue->name, "%s: %s", w->key, gs_error_message(err));

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // In-process HTTP: the handler is called in a later loop turn, and what it answers is handed to the
 // caller in a turn after that. So neither side is ever called from inside the other.
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/http_client_ops.h"
 #include "net/http_exchange.h"
 
 #include <sys/queue.h>
+
+// A turn that lasts longer leaves the rest to the next one, so that the sockets of the same loop
+// are served in between, however many requests wait here.
+#define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
 
 struct loopback_op;
 TAILQ_HEAD(loopback_list, loopback_op);
@@ -226,12 +231,15 @@ static void deliver(struct loopback_op *op)
 static void run_turn(uv_idle_t *t)
 {
     struct loopback_client *c = GS_CONTAINER_OF(t, struct loopback_client, turn);
+    int64_t end_ns = gs_mono_ns() + TURN_LIMIT_NS;
     c->turn_number++;
     struct loopback_op *op;
     while ((op = TAILQ_FIRST(&c->ready)) && op->queued_in < c->turn_number) {
         TAILQ_REMOVE(&c->ready, op, queue);
         op->queued = false;
         deliver(op);
+        if (gs_mono_ns() > end_ns)
+            break;
     }
     if (TAILQ_EMPTY(&c->ready) && !c->closed)
         uv_idle_stop(&c->turn);

@@ -28,17 +28,21 @@ struct reply {
     bool done;
 };
 
-static void harness_open(struct harness *h, const char *data_dir)
+static void harness_open_with(struct harness *h, const struct local_api_config *cfg)
 {
     static const char *const groups[] = {"system:masters"};
     const struct http_identity admin = {"system:admin", groups, 1};
 
     assert_int_equal(uv_loop_init(&h->loop), 0);
-    struct gs_error *err = local_api_new(
-        &h->loop, &(struct local_api_config){.data_dir = data_dir, .node_name = "here"}, &h->api);
+    struct gs_error *err = local_api_new(&h->loop, cfg, &h->api);
     if (err)
         fail_msg("%s", gs_error_message(err));
     h->client = http_client_new_loopback(&h->loop, local_api_handle, h->api, &admin);
+}
+
+static void harness_open(struct harness *h, const char *data_dir)
+{
+    harness_open_with(h, &(struct local_api_config){.data_dir = data_dir, .node_name = "here"});
 }
 
 static void harness_close(struct harness *h)

@@ -122,18 +122,24 @@ static inline void cluster_watch(struct cluster *k)
     kube_cache_add_handlers(k->c->pods, &h);
 }
 
-static inline void cluster_open(struct cluster *k)
+// max_pods: the quota of the API; 0: the default.
+static inline void cluster_open_with(struct cluster *k, size_t max_pods)
 {
     static const char *const groups[] = {"system:masters"};
     const struct http_identity admin = {"system:admin", groups, 1};
     *k = (struct cluster){.ready_budget = -1};
     assert_int_equal(uv_loop_init(&k->loop), 0);
-    const struct local_api_config cfg = {.node_name = "node-1"};
+    const struct local_api_config cfg = {.node_name = "node-1", .max_pods = max_pods};
     assert_ok(local_api_new(&k->loop, &cfg, &k->api));
     k->http = http_client_new_loopback(&k->loop, serve_or_fail, k, &admin);
     k->client = kube_client_new(k->http);
     cluster_watch(k);
     loop_until(&k->loop, local_cluster_synced(k->c));
+}
+
+static inline void cluster_open(struct cluster *k)
+{
+    cluster_open_with(k, 0);
 }
 
 // Everything that the program would lose by a restart, except the loops: free those before.

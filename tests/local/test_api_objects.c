@@ -369,6 +369,58 @@ static void a_deletion_on_a_full_disk_keeps_the_object(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+#define CONFIG_MAPS "/api/v1/namespaces/default/configmaps"
+#define CONFIG_MAP(name)                                                                           \
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\"}}"
+
+// The four namespaces count as well.
+static void more_objects_than_the_quota_are_refused(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_open_with(
+        &h, &(struct local_api_config){.node_name = "here", .max_objects = 7, .max_pods = 2});
+    AUTO_REPLY struct reply a = request(&h, "POST", PODS, POD("a"));
+    AUTO_REPLY struct reply b = request(&h, "POST", PODS, POD("b"));
+    AUTO_REPLY struct reply c = request(&h, "POST", PODS, POD("c"));
+    assert_status(a, 201);
+    assert_status(b, 201);
+    assert_status(c, 403);
+    assert_member(c, "Forbidden", "reason");
+    assert_member(c,
+                  "pods \"c\" is forbidden: exceeded quota: gpuscale, requested: pods=1, used: "
+                  "pods=2, limited: pods=2 (delete some, or start gpuscale with a larger "
+                  "--pod-quota)",
+                  "message");
+    AUTO_REPLY struct reply first = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("x"));
+    AUTO_REPLY struct reply second = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("y"));
+    AUTO_REPLY struct reply applied = request_with(
+        &h, "PATCH", CONFIG_MAPS "/y", "application/apply-patch+yaml", NULL, CONFIG_MAP("y"));
+    assert_status(first, 201);
+    assert_status(second, 403);
+    assert_status(applied, 403);
+    assert_member(second,
+                  "configmaps \"y\" is forbidden: exceeded quota: gpuscale, requested: objects=1, "
+                  "used: objects=7, limited: objects=7 (delete some, or start gpuscale with a "
+                  "larger --max-objects)",
+                  "message");
+    // What is there can be changed and deleted, and events are still written.
+    AUTO_REPLY struct reply changed =
+        request_with(&h, "PATCH", CONFIG_MAPS "/x", "application/merge-patch+json", NULL,
+                     "{\"data\":{\"k\":\"v\"}}");
+    AUTO_REPLY struct reply event =
+        request(&h, "POST", "/api/v1/namespaces/default/events",
+                "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"e\"},"
+                "\"involvedObject\":{\"namespace\":\"default\"}}");
+    AUTO_REPLY struct reply gone = request(&h, "DELETE", CONFIG_MAPS "/x", NULL);
+    AUTO_REPLY struct reply again = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("y"));
+    assert_status(changed, 200);
+    assert_status(event, 201);
+    assert_status(gone, 200);
+    assert_status(again, 201);
+    harness_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bound_pods_are_deleted_with_grace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_huge_grace_period_is_bounded, setup, teardown),
         cmocka_unit_test(a_deletion_on_a_full_disk_keeps_the_object),
+        cmocka_unit_test(more_objects_than_the_quota_are_refused),
         cmocka_unit_test_setup_teardown(finalizers_hold_objects, setup, teardown),
         cmocka_unit_test_setup_teardown(deletion_preconditions_and_dry_run, setup, teardown),
         cmocka_unit_test_setup_teardown(namespaces_end_when_empty, setup, teardown),

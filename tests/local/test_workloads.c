@@ -293,6 +293,33 @@ static void deleting_cascades(void **state)
     finish(&k);
 }
 
+// One mistake must cost what the quota allows and no more, and be undone as fast.
+static void more_replicas_than_the_quota_are_refused(void **state)
+{
+    struct cluster k = {0};
+    least_serving = most_pods = bound_breaks = 0;
+    cluster_open_with(&k, 150); // more than one burst of creations
+    k.check = check_bounds;
+    w = local_workloads_new(k.c);
+    most_pods = 150;
+    cluster_create(&k, KUBE_DEPLOYMENTS, DEPLOYMENT("2147483647", "", "one"));
+    loop_until(&k.loop, cluster_pods(&k, NULL) == 150);
+    loop_until(&k.loop, kube_condition(replicaset_with(&k, 2147483647), "ReplicaFailure"));
+    const json_t *failure = kube_condition(replicaset_with(&k, 2147483647), "ReplicaFailure");
+    assert_string_equal(gs_json_str(failure, "reason", NULL), "FailedCreate");
+    assert_non_null(strstr(gs_json_str(failure, "message", NULL),
+                           "is forbidden: exceeded quota: gpuscale, requested: pods=1, used: "
+                           "pods=150, limited: pods=150"));
+    assert_true(cluster_event(&k, "FailedCreate", "Error creating: pods \"web-"));
+    // Room again: it is used.
+    cluster_delete(&k, KUBE_PODS, "default", kube_name(kube_cache_next(k.c->pods, &(size_t){0})));
+    loop_until(&k.loop, cluster_pods(&k, NULL) == 149);
+    loop_until(&k.loop, cluster_pods(&k, NULL) == 150);
+    cluster_delete(&k, KUBE_DEPLOYMENTS, "default", "web");
+    loop_until(&k.loop, cluster_pods(&k, NULL) == 0 && kube_cache_len(k.c->replicasets) == 0);
+    finish(&k);
+}
+
 static void policy_answered(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     assert_null(err);
@@ -451,6 +478,7 @@ int main(void)
         cmocka_unit_test(killed_pods_come_back),
         cmocka_unit_test(scaling_down_prefers_unready_pods),
         cmocka_unit_test(deleting_cascades),
+        cmocka_unit_test(more_replicas_than_the_quota_are_refused),
         cmocka_unit_test(orphans_stay_and_are_adopted),
         cmocka_unit_test(foreground_deletion_waits_for_dependents),
         cmocka_unit_test(restart_converges),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/http_client.h"
 
@@ -177,6 +178,43 @@ static void test_loopback_round_trip(void **state)
     assert_string_equal(r->body.data, "POST /a%2Fb/c by alice/devs header=yes type=text/plain from "
                                       "loopback: [x=1] [y=a b c] [z=] [w=%] body=hello");
     drop(r);
+    teardown(f);
+}
+
+static void handle_slow(void *ctx, struct http_exchange *x)
+{
+    for (int64_t end = gs_mono_ns() + GS_NS_PER_MS; gs_mono_ns() < end;)
+        ;
+    handle_echo(ctx, x);
+}
+
+static void count_turn(uv_prepare_t *p)
+{
+    ++*(int *)p->data;
+}
+
+// Many requests at once leave turns in which the loop does its other work.
+static void test_loopback_leaves_the_loop_to_others(void **state)
+{
+    enum { REQUESTS = 300 };
+    struct fixture *f = setup(handle_slow);
+    struct result *all[REQUESTS];
+    int turns = 0;
+    uv_prepare_t counter;
+    uv_prepare_init(&f->loop, &counter);
+    counter.data = &turns;
+    uv_prepare_start(&counter, count_turn);
+    for (int i = 0; i < REQUESTS; i++)
+        all[i] = send_call(f, "/", &collect);
+    while (f->handled < REQUESTS)
+        turn(f, 1);
+    // At least a millisecond each, and no turn goes on after 20.
+    assert_in_range(turns, REQUESTS / 21, INT_MAX);
+    while (!all[REQUESTS - 1]->done)
+        turn(f, 1);
+    for (int i = 0; i < REQUESTS; i++)
+        drop(all[i]);
+    uv_close((uv_handle_t *)&counter, NULL);
     teardown(f);
 }
 
@@ -454,6 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback_round_trip),
+        cmocka_unit_test(test_loopback_leaves_the_loop_to_others),
         cmocka_unit_test(test_loopback_bad_path),
         cmocka_unit_test(test_loopback_late_answer),
         cmocka_unit_test(test_loopback_cancel_aborts),

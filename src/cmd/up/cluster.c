@@ -98,7 +98,10 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
     static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
     static const char *const admin_groups[] = {"system:masters"};
     static const struct http_identity self = {"system:gpuscale", admin_groups, 1};
-    const struct local_api_config api = {c->data_dir, c->node_name};
+    const struct local_api_config api = {.data_dir = c->data_dir,
+                                         .node_name = c->node_name,
+                                         .max_objects = (size_t)o->max_objects,
+                                         .max_pods = (size_t)o->pod_quota};
     struct gs_error *err = local_api_new(c->loop, &api, &c->api);
     if (!err)
         err = choose_port(o->api_port, API_PORT, "api-port", &c->api_port);
@@ -153,6 +156,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .n_devices = c->devices.n,
         .gpu_product = c->devices.product,
         .podresources_socket = c->podresources,
+        .max_pods = o->max_pods,
         .extra_env = env,
     };
     return local_kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);

@@ -10,6 +10,7 @@ struct up_options {
     int64_t api_port, exporter_port,
         prometheus_port; // -1: the usual one, or any free one when that is busy
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
+    int64_t max_pods, pod_quota, max_objects;
     double tolerance;
     bool exit_after_load;
 };

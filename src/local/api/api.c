@@ -9,6 +9,9 @@
 #define MAX_SEGMENTS      8
 #define SWEEP_INTERVAL_MS 60000
 
+#define DEFAULT_MAX_OBJECTS 10000
+#define DEFAULT_MAX_PODS    1000
+
 // --- life ---
 
 static void on_sweep(uv_timer_t *timer)
@@ -44,6 +47,8 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
 
     api->loop = loop;
     api->node_name = gs_strdup(cfg->node_name ? cfg->node_name : "localhost");
+    api->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
+    api->max_pods = cfg->max_pods ? cfg->max_pods : DEFAULT_MAX_PODS;
     struct gs_error *err = open_store(api, cfg->data_dir);
     if (err) {
         local_api_free(api);

@@ -27,6 +27,7 @@ struct local_api {
     uv_loop_t *loop;
     char *node_name;
     struct store *store;
+    size_t max_objects, max_pods;
     char **bucket_names;
     struct api_watch *watches; // list
     size_t n_watches;

@@ -67,6 +67,38 @@ static void use_stored_version(const struct api_request *r, json_t *obj)
     gs_json_set_str(obj, "kind", stored->kind);
 }
 
+static json_t *over_quota(const struct api_request *r, const char *name, const char *what,
+                          size_t used, size_t limit, const char *flag)
+{
+    GS_AUTO_BUF struct gs_buf resource = {0};
+
+    local_resource_name(r->res, &resource);
+    GS_AUTO_FREE char *text = gs_format(
+        "%s \"%s\" is forbidden: exceeded quota: gpuscale, requested: %s=1, used: %s=%zu, limited: "
+        "%s=%zu (delete some, or start gpuscale with a larger --%s)",
+        resource.data, name, what, what, used, what, limit, flag);
+    return kube_status_failure(403, "Forbidden", text, NULL);
+}
+
+// One mistake, such as a Deployment of two thousand million replicas, must not fill the memory and
+// stop everything else. What is there already stays and can be changed.
+static json_t *check_quota(const struct api_request *r, const char *name)
+{
+    const struct local_api *api = r->api;
+    size_t bucket = local_resource_bucket(r->res);
+    size_t events = local_resource_bucket(local_resource_find("", "v1", "events"));
+    size_t pods = local_resource_bucket(local_resource_find("", "v1", "pods"));
+    size_t objects = store_total(api->store) - store_len(api->store, events);
+
+    if (bucket == events) // bounded by removing the oldest
+        return NULL;
+    if (bucket == pods && store_len(api->store, pods) >= api->max_pods)
+        return over_quota(r, name, "pods", store_len(api->store, pods), api->max_pods, "pod-quota");
+    if (objects >= api->max_objects)
+        return over_quota(r, name, "objects", objects, api->max_objects, "max-objects");
+    return NULL;
+}
+
 static json_t *already_exists(const struct api_request *r, const char *name)
 {
     GS_AUTO_BUF struct gs_buf resource = {0};
@@ -97,6 +129,9 @@ static json_t *create_object(const struct api_request *r, json_t *obj, json_t **
         return status;
     if (store_get(r->api->store, local_resource_bucket(r->res), r->ns, kube_name(stored)))
         return already_exists(r, kube_name(stored));
+    status = check_quota(r, kube_name(stored));
+    if (status)
+        return status;
     return api_store(r, GS_TAKE(stored), ret);
 }
 

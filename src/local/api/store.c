@@ -155,6 +155,11 @@ size_t store_len(const struct store *s, size_t bucket)
     return s->buckets[bucket].len;
 }
 
+size_t store_total(const struct store *s)
+{
+    return s->n_objects;
+}
+
 const struct store_version *store_get(const struct store *s, size_t bucket, const char *ns,
                                       const char *name)
 {

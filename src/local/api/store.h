@@ -53,6 +53,7 @@ GS_DEFINE_CLEANUP(struct store *, store_close)
 
 uint64_t store_rv(const struct store *s); // of the last change
 size_t store_len(const struct store *s, size_t bucket);
+size_t store_total(const struct store *s); // objects in all buckets
 // ns "" for cluster-scoped objects. NULL when absent. Borrowed until the next write.
 const struct store_version *store_get(const struct store *s, size_t bucket, const char *ns,
                                       const char *name);

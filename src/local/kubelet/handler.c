@@ -7,6 +7,8 @@
 #include "net/grpc.h"
 #include "net/http_client.h"
 
+#include <limits.h>
+
 enum { MAX_OUTPUT = 10 * 1024, MAX_REPLY = 1024 * 1024, MAX_HEADERS = 64 };
 
 // Outlives its handler until libuv has closed it.
@@ -368,7 +370,7 @@ struct local_handler *local_handler_start(struct local_container *c, const json_
     else if (json_object_get(spec, "grpc"))
         start_grpc(h, json_object_get(spec, "grpc"));
     else if (seconds >= 0)
-        local_timer_start(h->deadline, (uint64_t)seconds * 1000);
+        local_timer_start(h->deadline, (uint64_t)(seconds < INT_MAX ? seconds : INT_MAX) * 1000);
     else
         finish(h, false, "missing probe handler for %s", c->name);
     return h;

@@ -235,8 +235,10 @@ static struct gs_error *start(struct local_kubelet *k, const struct local_kubele
         return err;
     k->ips = local_pod_ips_new(k->data_dir);
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
-    struct local_node_config node = {
-        .gpu_product = cfg->gpu_product, .n_gpus = cfg->n_devices, .data_dir = k->data_dir};
+    struct local_node_config node = {.gpu_product = cfg->gpu_product,
+                                     .n_gpus = cfg->n_devices,
+                                     .max_pods = cfg->max_pods,
+                                     .data_dir = k->data_dir};
     k->node = local_node_new(k->cluster, &node);
     each_known_pod(k, LOCAL_DIR_CONTAINERS, kill_leftovers_of);
     if (k->api)

@@ -15,7 +15,7 @@
 enum {
     HEARTBEAT_MS = 10000,
     LEASE_SECONDS = 40,
-    MAX_PODS = 110,
+    DEFAULT_MAX_PODS = 110, // as the kubelet
 };
 // Below these the kubelet reports pressure (its default hard eviction thresholds).
 #define MIN_MEMORY_BYTES (INT64_C(100) * 1024 * 1024)
@@ -25,6 +25,7 @@ struct local_node {
     struct local_cluster *cluster;
     char *gpu_product, *data_dir;
     size_t n_gpus;
+    int64_t max_pods;
     json_t *conditions;
     bool registered;
     struct local_timer *timer;
@@ -124,7 +125,7 @@ static json_t *capacity(const struct local_node *n)
     json_t *c = json_object();
     json_object_set_new(c, "cpu", gs_json_strf("%ld", sysconf(_SC_NPROCESSORS_ONLN)));
     gs_json_set_str(c, "memory", kube_quantity_format_bytes(memory_bytes(), text));
-    json_object_set_new(c, "pods", gs_json_strf("%d", MAX_PODS));
+    json_object_set_new(c, "pods", gs_json_strf("%lld", (long long)n->max_pods));
     if (statvfs(n->data_dir, &disk) == 0)
         gs_json_set_str(c, "ephemeral-storage",
                         kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
@@ -351,6 +352,7 @@ struct local_node *local_node_new(struct local_cluster *c, const struct local_no
         .cluster = c,
         .data_dir = gs_strdup(cfg->data_dir),
         .n_gpus = cfg->n_gpus,
+        .max_pods = cfg->max_pods > 0 ? cfg->max_pods : DEFAULT_MAX_PODS,
         .gpu_product = gs_strdup(cfg->gpu_product),
         .conditions = json_array(),
     };

@@ -10,6 +10,7 @@ struct local_node;
 struct local_node_config {
     const char *gpu_product; // NULL: none
     size_t n_gpus;           // capacity of nvidia.com/gpu
+    int64_t max_pods;        // capacity of pods; 0: the kubelet's default
     const char *data_dir;    // its file system is the node's disk
 };
 

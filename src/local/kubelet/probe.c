@@ -6,6 +6,8 @@
 #include "local/kubelet/handler.h"
 #include "local/kubelet/pod_worker.h"
 
+#include <limits.h>
+
 const char *const local_probe_members[LOCAL_N_PROBES] = {"startupProbe", "livenessProbe",
                                                          "readinessProbe"};
 static const char *const titles[LOCAL_N_PROBES] = {"Startup", "Liveness", "Readiness"};
@@ -72,9 +74,10 @@ static bool rests(const struct local_probe *p)
 static void on_timer(void *arg)
 {
     struct local_probe *p = arg;
+    int64_t ms = (int64_t)setting(p, "timeoutSeconds", 1) * 1000;
     if (!rests(p))
-        p->handler = local_handler_start(
-            p->c, p->spec, (unsigned)setting(p, "timeoutSeconds", 1) * 1000, on_result, p);
+        p->handler =
+            local_handler_start(p->c, p->spec, ms < INT_MAX ? (unsigned)ms : INT_MAX, on_result, p);
 }
 
 struct local_probe *local_probe_new(struct local_container *c, enum local_probe_kind kind,

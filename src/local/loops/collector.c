@@ -32,6 +32,17 @@ struct probe { // what is known of an owner
     bool asking;
 };
 
+// The objects that name one owner: "resource:namespace/name" -> struct dependent. With it, what an
+// owner's end costs depends on its dependents only, not on all objects.
+struct dependents {
+    struct gs_hmap *items;
+};
+
+struct dependent {
+    const struct kind *kind;
+    char *ns, *name;
+};
+
 struct watcher { // which cache a change comes from
     struct local_collector *collector;
     const struct kind *kind;
@@ -41,6 +52,7 @@ struct local_collector {
     struct local_cluster *cluster;
     struct local_queue *queue; // names are "resource:name"
     struct gs_hmap *probes;    // by uid
+    struct gs_hmap *owned;     // uid of an owner -> struct dependents
     struct watcher watchers[GS_ARRAY_LEN(kinds)];
 };
 
@@ -68,17 +80,6 @@ static const json_t *owner_refs(const json_t *obj)
     return gs_json_get(obj, "metadata", "ownerReferences", NULL);
 }
 
-static const json_t *ref_to(const json_t *obj, const char *uid)
-{
-    size_t i;
-    json_t *ref;
-    json_array_foreach (owner_refs(obj), i, ref) {
-        if (uid && gs_streq(gs_json_str(ref, "uid", NULL), uid))
-            return ref;
-    }
-    return NULL;
-}
-
 static bool has_finalizer(const json_t *obj, const char *name)
 {
     size_t i;
@@ -90,6 +91,71 @@ static bool has_finalizer(const json_t *obj, const char *name)
     return false;
 }
 
+// --- who depends on whom ---
+
+static void dependent_free(void *p)
+{
+    struct dependent *d = p;
+    free(d->ns);
+    free(d->name);
+    free(d);
+}
+
+static void dependents_free(void *p)
+{
+    struct dependents *d = p;
+    gs_hmap_free(d->items);
+    free(d);
+}
+
+static char *dependent_key(const struct kind *k, const json_t *obj)
+{
+    GS_AUTO_FREE char *name = kube_key(obj);
+    return gs_format("%s:%s", k->gvr.resource, name);
+}
+
+static void add_dependent(struct local_collector *g, const struct kind *k, const json_t *obj,
+                          const char *uid)
+{
+    struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    if (!all) {
+        all = gs_alloc(sizeof(*all));
+        all->items = gs_hmap_new(dependent_free);
+        gs_hmap_put_str(g->owned, uid, all);
+    }
+    struct dependent *d = gs_alloc(sizeof(*d));
+    *d = (struct dependent){k, gs_strdup(kube_namespace(obj)), gs_strdup(kube_name(obj))};
+    GS_AUTO_FREE char *key = dependent_key(k, obj);
+    gs_hmap_put_str(all->items, key, d);
+}
+
+static void drop_dependent(struct local_collector *g, const struct kind *k, const json_t *obj,
+                           const char *uid)
+{
+    struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    if (!all)
+        return;
+    GS_AUTO_FREE char *key = dependent_key(k, obj);
+    struct dependent *d = gs_hmap_remove_str(all->items, key);
+    if (d)
+        dependent_free(d);
+    if (gs_hmap_len(all->items) == 0)
+        dependents_free(gs_hmap_remove_str(g->owned, uid));
+}
+
+static void each_owner_uid(struct local_collector *g, const struct kind *k, const json_t *obj,
+                           void (*fn)(struct local_collector *g, const struct kind *k,
+                                      const json_t *obj, const char *uid))
+{
+    size_t i;
+    json_t *ref;
+    json_array_foreach (owner_refs(obj), i, ref) {
+        const char *uid = gs_json_str(ref, "uid", NULL);
+        if (uid)
+            fn(g, k, obj, uid);
+    }
+}
+
 // --- dependents of an owner that is being deleted ---
 
 typedef void (*dependent_fn)(struct local_collector *g, struct local_work *w, const struct kind *k,
@@ -99,16 +165,16 @@ typedef void (*dependent_fn)(struct local_collector *g, struct local_work *w, co
 static size_t each_dependent(struct local_collector *g, struct local_work *w, const json_t *owner,
                              dependent_fn fn)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
-        size_t pos = 0;
-        const json_t *obj;
-        while ((obj = kube_cache_next(cache_of(g, &kinds[i]), &pos))) {
-            if (!ref_to(obj, kube_uid(owner)))
-                continue;
-            n++;
-            fn(g, w, &kinds[i], obj, owner);
-        }
+    const struct dependents *all = gs_hmap_get_str(g->owned, kube_uid(owner));
+    size_t n = 0, pos = 0;
+    void *v;
+    while (all && gs_hmap_next(all->items, &pos, NULL, &v)) {
+        const struct dependent *d = v;
+        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        if (!obj)
+            continue;
+        n++;
+        fn(g, w, d->kind, obj, owner);
     }
     return n;
 }
@@ -293,13 +359,18 @@ static void sync_object(void *arg, struct local_work *w, const char *ns, const c
 
 static void owner_gone(struct local_collector *g, const char *uid)
 {
+    const struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    size_t pos = 0;
+    struct gs_slice key;
+    void *v;
+    if (!all)
+        return;
     probe_of(g, uid)->fate = FATE_GONE;
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
-        size_t pos = 0;
-        const json_t *obj;
-        while ((obj = kube_cache_next(cache_of(g, &kinds[i]), &pos)))
-            if (ref_to(obj, uid))
-                enqueue(g, &kinds[i], obj);
+    while (gs_hmap_next(all->items, &pos, &key, &v)) {
+        const struct dependent *d = v;
+        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        if (obj)
+            enqueue(g, d->kind, obj);
     }
 }
 
@@ -308,13 +379,17 @@ static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watcher *watcher = arg;
     struct local_collector *g = watcher->collector;
+    bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
+    if (owners_changed || !new_obj) {
+        each_owner_uid(g, watcher->kind, old_obj, drop_dependent);
+        each_owner_uid(g, watcher->kind, new_obj, add_dependent);
+    }
     if (!new_obj) {
         if (kube_uid(old_obj))
             owner_gone(g, kube_uid(old_obj));
         return;
     }
     bool owned = json_array_size(owner_refs(new_obj)) > 0;
-    bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
     if (kube_is_deleting(new_obj) || (owned && owners_changed))
         enqueue(g, watcher->kind, new_obj);
 }
@@ -324,6 +399,7 @@ struct local_collector *local_collector_new(struct local_cluster *c)
     struct local_collector *g = gs_alloc(sizeof(*g));
     g->cluster = c;
     g->probes = gs_hmap_new(probe_free);
+    g->owned = gs_hmap_new(dependents_free);
     g->queue = local_queue_new(c->loop, c->client, "garbage-collector", sync_object, g);
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         g->watchers[i] = (struct watcher){g, &kinds[i]};
@@ -341,5 +417,6 @@ void local_collector_free(struct local_collector *g)
         kube_cache_remove_handlers(cache_of(g, &kinds[i]), &g->watchers[i]);
     local_queue_free(g->queue);
     gs_hmap_free(g->probes);
+    gs_hmap_free(g->owned);
     free(g);
 }

@@ -14,7 +14,7 @@
 
 #include <uv.h>
 
-#define BURST          500         // pods created or deleted in one go
+#define BURST          64          // pods created or deleted in one go
 #define EXPECTATION_MS (60 * 1000) // then the watch is taken to have missed it
 #define LOOK_AGAIN_MS  1000
 
@@ -325,6 +325,9 @@ static void manage(struct local_replicasets *r, struct local_work *w, const json
         missing = missing > 0 ? BURST : -BURST;
         local_work_again(w, LOOK_AGAIN_MS);
     }
+    // After a refusal, such as by a quota, a single one finds out whether more is allowed again.
+    if (missing > 1 && gs_hmap_get_str(r->failures, kube_uid(rs)))
+        missing = 1;
     for (int64_t i = 0; i < missing; i++)
         create_pod(r, w, rs);
     if (missing >= 0 || !pods->len)

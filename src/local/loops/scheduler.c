@@ -13,6 +13,9 @@
 #include "local/pod.h"
 #include "local/work.h"
 
+// A condition that changes for many pending pods at once is written in portions.
+#define MAX_LEFT_PENDING 64
+
 struct assumed {
     struct local_scheduler *scheduler;
     char *uid, *ns, *name;
@@ -36,6 +39,7 @@ struct pass {
     size_t n_nodes, nodes_cap;
     const json_t **pending;
     size_t n_pending, pending_cap;
+    size_t n_left_pending; // whose condition this pass has written
 };
 
 // --- assumed pods ---
@@ -239,6 +243,11 @@ static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
         gs_streq(gs_json_str(was, "reason", NULL), reason) &&
         gs_streq(gs_json_str(was, "message", NULL), message))
         return;
+    if (p->n_left_pending == MAX_LEFT_PENDING) {
+        local_work_again(p->work, 0);
+        return;
+    }
+    p->n_left_pending++;
     const json_t *current = gs_json_get(pod, "status", "conditions", NULL);
     json_t *conditions = json_is_array(current) ? json_deep_copy(current) : json_array();
     kube_set_condition(conditions, "PodScheduled", "False", reason, message, gs_unix_ms());

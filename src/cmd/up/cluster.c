@@ -42,13 +42,15 @@ static uint16_t free_port(uint16_t wanted)
     return ntohs(a.sin_port);
 }
 
-static struct gs_error *choose_port(int64_t option, uint16_t usual, const char *flag, uint16_t *ret)
+static struct gs_error *choose_port(int64_t option, uint16_t usual, const char *what,
+                                    const char *flag, uint16_t *ret)
 {
     uint16_t port = free_port(option < 0 ? usual : (uint16_t)option);
     if (!port && option < 0) {
         port = free_port(0);
-        gs_info("up", "port %u is taken on this machine; using %u (--%s chooses another)", usual,
-                port, flag);
+        gs_warn("up",
+                "port %u is taken by another program: %s is on port %u (--%s chooses another)",
+                usual, what, port, flag);
     }
     if (!port)
         return gs_error_new(GS_EEXIST,
@@ -104,7 +106,7 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
                                          .max_pods = (size_t)o->pod_quota};
     struct gs_error *err = local_api_new(c->loop, &api, &c->api);
     if (!err)
-        err = choose_port(o->api_port, API_PORT, "api-port", &c->api_port);
+        err = choose_port(o->api_port, API_PORT, "the Kubernetes API", "api-port", &c->api_port);
     const struct http_server_config server = {
         .address = LOOPBACK,
         .port = c->api_port,
@@ -165,8 +167,8 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
 static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
                                        void (*line)(void *arg, const char *line), void *arg)
 {
-    struct gs_error *err =
-        choose_port(o->exporter_port, EXPORTER_PORT, "exporter-port", &c->exporter_port);
+    struct gs_error *err = choose_port(o->exporter_port, EXPORTER_PORT, "the exporter",
+                                       "exporter-port", &c->exporter_port);
     if (err)
         return err;
     GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
@@ -227,8 +229,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     };
     struct gs_error *err = engine_new(c->loop, &engine, &c->engine);
     if (!err)
-        err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "prometheus-port",
-                          &c->prometheus_port);
+        err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",
+                          "prometheus-port", &c->prometheus_port);
     const struct http_server_config server = {.address = LOOPBACK, .port = c->prometheus_port};
     if (!err)
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);

@@ -2,7 +2,9 @@
 #include "cmd/up/decisions.h"
 
 #include "base/mem.h"
-#include "kube/quantity.h"
+
+#include <math.h>
+#include <stdio.h>
 
 struct up_decisions {
     struct up_decision *items;
@@ -42,22 +44,44 @@ static struct up_decision *find(struct up_decisions *d, const char *key)
     return &d->items[d->len++];
 }
 
-// "46/20" of the first metric, as kubectl shows it, and how many more there are.
+// "17.25", "512Mi", "1.2Gi": where kubectl writes 17250m. Large amounts have the suffix that makes
+// them short: binary when the target is a multiple of Ki, as amounts of memory are.
+static void add_amount(struct gs_buf *out, int64_t milli, bool binary)
+{
+    static const char *const suffixes[] = {"", "k", "M", "G", "T", "P"};
+    static const char *const binary_suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+    const double step = binary ? 1024 : 1000, from = binary ? 1024 : 100000;
+    double v = (double)milli / 1000;
+    size_t i = 0;
+    if (fabs(v) >= from)
+        for (; fabs(v) >= step && i + 1 < GS_ARRAY_LEN(suffixes); i++)
+            v /= step;
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%.*f", i || fabs(v) >= 0.1 || !milli ? 2 : 3, v);
+    while (n > 0 && text[n - 1] == '0')
+        text[--n] = '\0';
+    if (n > 0 && text[n - 1] == '.')
+        text[--n] = '\0';
+    gs_buf_addf(out, "%s%s", text, binary ? binary_suffixes[i] : suffixes[i]);
+}
+
+// "46/20" of the first metric, and how many more there are.
 static char *reading_of(const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     if (!d->n_metrics || !d->metrics[0].ok)
         return gs_strdup("<unknown>");
     const struct hpa_metric_result *m = &d->metrics[0];
     const struct hpa_metric_spec *s = &spec->metrics[0];
-    char now[KUBE_QUANTITY_SIZE], target[KUBE_QUANTITY_SIZE];
     GS_AUTO_BUF struct gs_buf out = {0};
     if (m->has_utilization) {
         gs_buf_addf(&out, "%d%%/%d%%", m->utilization, s->utilization);
     } else {
         bool average = m->has_average_value;
-        kube_quantity_format_milli(average ? m->average_value : m->value, now);
-        kube_quantity_format_milli(s->has_average_value ? s->average_value : s->value, target);
-        gs_buf_addf(&out, "%s/%s", now, target);
+        int64_t target = s->has_average_value ? s->average_value : s->value;
+        bool binary = target && target % (1024 * 1000) == 0;
+        add_amount(&out, average ? m->average_value : m->value, binary);
+        gs_buf_add_char(&out, '/');
+        add_amount(&out, target, binary);
     }
     if (d->n_metrics > 1)
         gs_buf_addf(&out, " + %zu more", d->n_metrics - 1);

@@ -2,147 +2,29 @@
 #include "cmd/up/status.h"
 
 #include "base/mem.h"
+#include "cmd/up/block.h"
+#include "cmd/up/gpu_rows.h"
+#include "cmd/up/text.h"
 #include "kube/object.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
-
-#define MAX_GPUS    32
-#define LOOKBACK_MS INT64_C(5000) // older than that is not "now": the bar is left out
-#define BAR_WIDTH   20
-
-struct gpu_row {
-    long index;
-    char model[64];
-    double util, used_mib, free_mib; // NAN: absent
-    struct gs_buf pods;              // names, each once
-    size_t n_processes;
-    bool lost;
-};
-
-struct gpu_rows {
-    struct gpu_row items[MAX_GPUS];
-    size_t len;
-    const struct tsdb *db;
-    const char *metric;
-};
-
-static struct gpu_row *row_of(struct gpu_rows *rows, tsdb_ref ref)
-{
-    GS_AUTO_FREE char *index = gs_slice_dup(tsdb_series_label(rows->db, ref, "gpu"));
-    long i = strtol(index, NULL, 10);
-    for (size_t k = 0; k < rows->len; k++)
-        if (rows->items[k].index == i)
-            return &rows->items[k];
-    if (rows->len == MAX_GPUS)
-        return NULL;
-    struct gpu_row *r = &rows->items[rows->len++];
-    *r = (struct gpu_row){.index = i, .util = NAN, .used_mib = NAN, .free_mib = NAN};
-    struct gs_slice model = tsdb_series_label(rows->db, ref, "modelName");
-    snprintf(r->model, sizeof(r->model), GS_SLICE_FMT, GS_SLICE_ARG(model));
-    return r;
-}
-
-static void add_pod(struct gpu_row *r, struct gs_slice name)
-{
-    GS_AUTO_FREE char *pod = gs_slice_dup(name);
-    if (!*pod || (r->pods.len && strstr(r->pods.data, pod)))
-        return;
-    gs_buf_addf(&r->pods, "%s%s", r->pods.len ? " " : "", pod);
-}
-
-static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
-{
-    struct gpu_rows *rows = arg;
-    struct gpu_row *r = row_of(rows, ref);
-    if (!r)
-        return false;
-    if (gs_streq(rows->metric, "DCGM_FI_DEV_GPU_UTIL")) {
-        r->util = p.value;
-    } else if (gs_streq(rows->metric, "DCGM_FI_DEV_FB_USED")) {
-        r->used_mib = p.value;
-    } else if (gs_streq(rows->metric, "DCGM_FI_DEV_FB_FREE")) {
-        r->free_mib = p.value;
-    } else if (gs_streq(rows->metric, "gpuscale_exporter_gpu_lost")) {
-        r->lost = p.value > 0;
-    } else {
-        r->n_processes++;
-        add_pod(r, tsdb_series_label(rows->db, ref, "PodName"));
-    }
-    return true;
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-    long x = ((const struct gpu_row *)a)->index, y = ((const struct gpu_row *)b)->index;
-    return (x > y) - (x < y);
-}
-
-static void collect(const struct tsdb *db, int64_t now_ms, struct gpu_rows *ret)
-{
-    static const char *const metrics[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
-                                          "DCGM_FI_DEV_FB_FREE", "DCGM_CUSTOM_PROCESS_MEM_USED",
-                                          "gpuscale_exporter_gpu_lost"};
-    *ret = (struct gpu_rows){.db = db};
-    for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++) {
-        const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(metrics[i]), TSDB_EQ,
-                                       NULL};
-        ret->metric = metrics[i];
-        tsdb_each_latest(db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, ret);
-    }
-    qsort(ret->items, ret->len, sizeof(ret->items[0]), compare_rows);
-}
-
-static void rows_finish(struct gpu_rows *rows)
-{
-    for (size_t i = 0; i < rows->len; i++)
-        gs_buf_finish(&rows->items[i].pods);
-}
 
 double up_status_gpu_percent(const struct tsdb *db, int64_t now_ms)
 {
-    struct gpu_rows rows;
-    collect(db, now_ms, &rows);
+    struct up_gpus gpus;
+    up_gpus_collect(db, now_ms, &gpus);
     double sum = 0;
     size_t n = 0;
-    for (size_t i = 0; i < rows.len; i++) {
-        if (rows.items[i].n_processes && !isnan(rows.items[i].util)) {
-            sum += rows.items[i].util;
+    for (size_t i = 0; i < gpus.len; i++) {
+        if (gpus.items[i].n_processes && !isnan(gpus.items[i].util)) {
+            sum += gpus.items[i].util;
             n++;
         }
     }
-    rows_finish(&rows);
+    up_gpus_finish(&gpus);
     return n ? sum / (double)n : NAN;
-}
-
-static void add_bar(struct gs_buf *out, double percent, bool colour)
-{
-    int filled = (int)lround(percent / 100 * BAR_WIDTH);
-    if (colour)
-        gs_buf_add_str(out, percent >= 80 ? "\033[31m" : percent >= 30 ? "\033[33m" : "\033[32m");
-    for (int i = 0; i < BAR_WIDTH; i++)
-        gs_buf_add_str(out, i < filled ? "█" : "░");
-    if (colour)
-        gs_buf_add_str(out, "\033[0m");
-}
-
-static void add_gpu(struct gs_buf *out, const struct gpu_row *r, bool colour)
-{
-    gs_buf_addf(out, "  GPU %-2ld %-24s ", r->index, r->model);
-    if (r->lost) {
-        gs_buf_addf(out, "%-*s   lost", BAR_WIDTH, "");
-    } else if (isnan(r->util)) {
-        gs_buf_addf(out, "%-*s   no data", BAR_WIDTH, "");
-    } else {
-        add_bar(out, r->util, colour);
-        gs_buf_addf(out, " %3.0f %%", r->util);
-    }
-    if (!isnan(r->used_mib) && !isnan(r->free_mib))
-        gs_buf_addf(out, "  %5.1f/%.0f GiB", r->used_mib / 1024,
-                    (r->used_mib + r->free_mib) / 1024);
-    if (r->pods.len)
-        gs_buf_addf(out, "  %s", r->pods.data);
-    gs_buf_add_char(out, '\n');
 }
 
 void up_status_pods(const struct kube_cache *pods, struct gs_buf *out)
@@ -170,42 +52,152 @@ void up_status_pods(const struct kube_cache *pods, struct gs_buf *out)
         gs_buf_addf(out, ", %zu ending", ending);
 }
 
-static void add_autoscaler(struct gs_buf *out, const struct up_decision *d, int64_t now_ms,
-                           bool colour)
+// --- the sections of the block ---
+
+#define NARROW 60 // columns
+
+// From the most to the least important when the window is small.
+enum {
+    KEEP_HEADLINE = 9,
+    KEEP_PROBLEMS = 8,
+    KEEP_AUTOSCALERS = 7,
+    KEEP_PODS = 6,
+    KEEP_GPUS = 5,
+    KEEP_SERVICE = 4,
+    KEEP_HINTS = 3,
+    KEEP_LOAD = 2
+};
+
+static void entry(struct up_block *b, const char *fmt, ...) GS_PRINTF(2, 3);
+
+static void entry(struct up_block *b, const char *fmt, ...)
 {
-    const char *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
-    gs_buf_addf(out, "  HPA %s → %s  %s%s%s  %d", d->key, d->target, bold, d->reading, plain,
-                d->current);
-    if (d->desired != d->current)
-        gs_buf_addf(out, " → %s%d%s", bold, d->desired, plain);
-    gs_buf_addf(out, " replicas of %d..%d, decided %.0f s ago\n", d->min, d->max,
-                (double)(now_ms - d->decided_ms) / 1e3);
-    if (*d->why)
-        gs_buf_addf(out, "      %s\n", d->why);
+    GS_AUTO_BUF struct gs_buf line = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    gs_buf_vaddf(&line, fmt, ap);
+    va_end(ap);
+    up_block_entry(b, gs_buf_slice(&line));
 }
 
-void up_status_render(const struct up_status_source *s, int64_t now_ms, struct gs_buf *out)
+static void add_headline(const struct up_status_source *s, struct up_block *b)
 {
-    struct gpu_rows rows;
-    collect(s->db, now_ms, &rows);
-    // Before what a narrow terminal cuts off.
-    gs_buf_addf(out, "── gpuscale up%s: %s\n", s->simulated ? " [SIMULATED GPUs]" : "",
-                s->headline);
-    if (!rows.len)
-        gs_buf_addf(out, "  GPUs: %s\n",
-                    tsdb_series_count(s->db) ? "the exporter gives no data at present"
-                                             : "no sample yet");
-    for (size_t i = 0; i < rows.len; i++)
-        add_gpu(out, &rows.items[i], s->colour);
-    rows_finish(&rows);
-    gs_buf_add_str(out, "  Pods: ");
-    up_status_pods(s->pods, out);
-    gs_buf_add_char(out, '\n');
+    up_block_section(b, (struct up_section){.importance = KEEP_HEADLINE, .least = 1});
+    // First, so that a narrow window does not cut it off.
+    entry(b, "── gpuscale up%s: %s", s->simulated ? " [SIMULATED GPUs]" : "", s->headline);
+}
+
+static void add_gpus(const struct up_status_source *s, int64_t now_ms, struct up_block *b)
+{
+    struct up_gpus gpus;
+    up_gpus_collect(s->db, now_ms, &gpus);
+    up_block_section(b, (struct up_section){KEEP_GPUS, 2, "GPUs"});
+    if (!gpus.len)
+        entry(b, "  GPUs: %s",
+              tsdb_series_count(s->db) ? "the exporter gives no data at present" : "no sample yet");
+    up_gpus_add(&gpus, s->colour, b);
+    up_gpus_finish(&gpus);
+}
+
+static void add_pods(const struct up_status_source *s, struct up_block *b)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    up_status_pods(s->pods, &text);
+    up_block_section(b, (struct up_section){.importance = KEEP_PODS, .least = 1});
+    entry(b, "  Pods: %s", text.data);
+}
+
+static void add_problems(const struct up_status_source *s, struct up_block *b)
+{
+    up_block_section(b, (struct up_section){KEEP_PROBLEMS, 1, "reasons why pods do not run"});
+    for (size_t i = 0; s->problems && i < up_problems_len(s->problems); i++) {
+        const struct up_problem *p = up_problems_at(s->problems, i);
+        // The reason's name is what one can search for; the text says it too.
+        bool narrow = up_block_columns(b) < NARROW;
+        GS_AUTO_FREE char *what =
+            gs_format("%s: %s%s%s", p->who, narrow ? "" : p->reason, narrow ? "" : ": ", p->text);
+        up_block_text(b, 0, s->colour ? "  \033[31m!\033[0m " : "  ! ", "    ", gs_slice_of(what));
+        up_block_text(b, 1, "    → ", "      ", gs_slice_of(p->remedy));
+    }
+}
+
+// "2 → 4 replicas of 1..8"
+static void add_replicas(struct gs_buf *out, const struct up_decision *d, bool words, bool colour)
+{
+    const char *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
+    gs_buf_addf(out, "  %s%s%s  %d", bold, d->reading, plain, d->current);
+    if (d->desired != d->current)
+        gs_buf_addf(out, " → %s%d%s", bold, d->desired, plain);
+    gs_buf_addf(out, " %sof %d..%d",
+                !words            ? ""
+                : d->desired == 1 ? "replica "
+                                  : "replicas ",
+                d->min, d->max);
+}
+
+// From the whole line down to what fits: without its age, its target, its words; at last the name
+// is cut, so that the numbers stay.
+static void add_autoscaler(const struct up_decision *d, int64_t now_ms, bool colour,
+                           struct up_block *b)
+{
+    const char *name = gs_starts(d->key, "default/") ? d->key + strlen("default/") : d->key;
+    size_t columns = up_block_columns(b);
+    GS_AUTO_BUF struct gs_buf line = {0};
+    for (int form = 0; form < 4; form++) {
+        gs_buf_clear(&line);
+        gs_buf_addf(&line, "  HPA %s", name);
+        if (form < 2)
+            gs_buf_addf(&line, " → %s", d->target);
+        add_replicas(&line, d, form < 3, colour);
+        if (form < 1)
+            gs_buf_addf(&line, ", decided %.0f s ago", (double)(now_ms - d->decided_ms) / 1e3);
+        if (up_text_width(gs_buf_slice(&line)) <= columns)
+            break;
+    }
+    size_t width = up_text_width(gs_buf_slice(&line)), named = up_text_width(gs_slice_of(name));
+    size_t left = width > columns && named > width - columns ? named - (width - columns) : 1;
+    if (width > columns) {
+        gs_buf_clear(&line);
+        gs_buf_add_str(&line, "  HPA ");
+        up_text_fit(&line, gs_slice_of(name), left);
+        add_replicas(&line, d, false, colour);
+    }
+    up_block_entry(b, gs_buf_slice(&line));
+    up_block_text(b, 1, "      ", "      ", gs_slice_of(d->why));
+}
+
+static void add_autoscalers(const struct up_status_source *s, int64_t now_ms, struct up_block *b)
+{
+    up_block_section(b, (struct up_section){KEEP_AUTOSCALERS, 1, "autoscalers"});
     for (size_t i = 0; i < up_decisions_len(s->decisions); i++)
-        add_autoscaler(out, up_decisions_at(s->decisions, i), now_ms, s->colour);
+        add_autoscaler(up_decisions_at(s->decisions, i), now_ms, s->colour, b);
+}
+
+// Commands to copy: half a line is of no use.
+static void add_hints(const struct up_status_source *s, struct up_block *b)
+{
+    up_block_section(b, (struct up_section){.importance = KEEP_HINTS});
+    for (size_t i = 0; i < UP_STATUS_HINTS && s->hints[i]; i++)
+        if (up_text_width(gs_slice_of(s->hints[i])) + 2 <= up_block_columns(b))
+            entry(b, "  %s", s->hints[i]);
+}
+
+void up_status_render(const struct up_status_source *s, int64_t now_ms, size_t rows, size_t columns,
+                      struct gs_buf *out)
+{
+    struct up_block *b = up_block_new(rows, columns);
+    add_headline(s, b);
+    add_gpus(s, now_ms, b);
+    add_pods(s, b);
+    add_problems(s, b);
+    add_autoscalers(s, now_ms, b);
+    up_block_section(b, (struct up_section){.importance = KEEP_LOAD});
     if (s->load)
-        gs_buf_addf(out, "  Load: %s\n", s->load);
+        entry(b, "  Load: %s", s->load);
+    up_block_section(b, (struct up_section){.importance = KEEP_SERVICE, .least = 1});
     if (s->service_url)
-        gs_buf_addf(out, "  Service: %s\n", s->service_url);
-    gs_buf_addf(out, "  %s\n", s->hint);
+        entry(b, "  Service: %s", s->service_url);
+    add_hints(s, b);
+    up_block_print(b, out);
+    up_block_free(b);
 }

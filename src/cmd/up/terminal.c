@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "cmd/up/text.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@ struct up_terminal {
     int fd;
     bool live, colour;
     struct gs_buf block; // as last drawn
-    size_t drawn_lines;
 };
 
 static void write_all(int fd, struct gs_slice s)
@@ -24,10 +25,47 @@ static void write_all(int fd, struct gs_slice s)
     }
 }
 
+static size_t from_environment(const char *name, size_t fallback)
+{
+    const char *text = getenv(name);
+    uint64_t n = 0;
+    gs_error_free(text ? gs_parse_u64(gs_slice_of(text), 10000, &n) : NULL);
+    return n ? (size_t)n : fallback;
+}
+
+void up_terminal_size(const struct up_terminal *t, size_t *ret_rows, size_t *ret_columns)
+{
+    struct winsize size = {0};
+    if (ioctl(t->fd, TIOCGWINSZ, &size) < 0)
+        size = (struct winsize){0};
+    *ret_rows = size.ws_row ? size.ws_row : from_environment("LINES", 24);
+    *ret_columns = size.ws_col ? size.ws_col : from_environment("COLUMNS", 80);
+}
+
+// Rows that the block takes now. When a window becomes narrower, the terminal breaks the lines that
+// it shows already.
+static size_t rows_of_block(const struct up_terminal *t)
+{
+    size_t rows, columns, n = 0;
+    up_terminal_size(t, &rows, &columns);
+    for (struct gs_slice rest = gs_buf_slice(&t->block); rest.len;) {
+        size_t width = up_text_width(gs_slice_cut(&rest, '\n'));
+        n += width > columns ? (width + columns - 1) / columns : 1;
+    }
+    return n;
+}
+
+// Row by row: when the whole screen is erased at once, terminals such as tmux keep what was on it
+// as history, and each redraw of a block as high as the window would leave a copy.
 static void add_erase(const struct up_terminal *t, struct gs_buf *out)
 {
-    if (t->drawn_lines)
-        gs_buf_addf(out, "\r\033[%zuA\033[J", t->drawn_lines);
+    size_t n = rows_of_block(t);
+    if (!n)
+        return;
+    gs_buf_addf(out, "\r\033[%zuA", n);
+    for (size_t i = 0; i < n; i++)
+        gs_buf_add_str(out, "\033[K\033[B");
+    gs_buf_addf(out, "\033[%zuA", n);
 }
 
 // Log lines may come from the sampler of another part's thread; they are short and whole.
@@ -73,14 +111,6 @@ bool up_terminal_colour(const struct up_terminal *t)
     return t->colour;
 }
 
-static int width_of(const struct up_terminal *t)
-{
-    struct winsize size;
-    if (ioctl(t->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
-        return size.ws_col;
-    return 100;
-}
-
 void up_terminal_line(struct up_terminal *t, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf line = {0};
@@ -92,38 +122,20 @@ void up_terminal_line(struct up_terminal *t, const char *fmt, ...)
     on_log(t, line.data, line.len);
 }
 
-// Bytes of the line that fit into `width` columns: escape sequences and UTF-8 continuation bytes
-// take none.
-static size_t fitting(struct gs_slice line, int width)
-{
-    int columns = 0;
-    bool escape = false;
-    for (size_t i = 0; i < line.len; i++) {
-        unsigned char c = (unsigned char)line.data[i];
-        if (c == 0x1b)
-            escape = true;
-        else if (escape && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
-            escape = false;
-        else if (!escape && (c & 0xc0) != 0x80 && ++columns > width)
-            return i;
-    }
-    return line.len;
-}
-
 void up_terminal_draw(struct up_terminal *t, struct gs_slice block)
 {
     if (!t->live)
         return;
     GS_AUTO_BUF struct gs_buf out = {0};
     add_erase(t, &out);
+    size_t rows, columns;
+    up_terminal_size(t, &rows, &columns);
     gs_buf_clear(&t->block);
-    t->drawn_lines = 0;
-    int width = width_of(t) - 1;
-    while (block.len) {
+    for (size_t n = 1; block.len && n < rows; n++) {
         struct gs_slice line = gs_slice_cut(&block, '\n');
-        gs_buf_add(&t->block, line.data, fitting(line, width));
+        // A line as wide as the window would break in some terminals.
+        up_text_fit(&t->block, line, columns > 1 ? columns - 1 : 1);
         gs_buf_add_str(&t->block, t->colour ? "\033[0m\n" : "\n");
-        t->drawn_lines++;
     }
     gs_buf_add_slice(&out, gs_buf_slice(&t->block));
     write_all(t->fd, gs_buf_slice(&out));

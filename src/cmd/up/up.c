@@ -8,6 +8,7 @@
 #include "cmd/up/apply.h"
 #include "cmd/up/cluster.h"
 #include "cmd/up/decisions.h"
+#include "cmd/up/problems.h"
 #include "cmd/up/status.h"
 #include "cmd/up/terminal.h"
 #include "cmd/up/timeline.h"
@@ -34,14 +35,16 @@ struct up {
     const struct up_options *o;
     uv_loop_t loop;
     uv_timer_t tick;
-    uv_signal_t sigint, sigterm;
+    uv_signal_t sigint, sigterm, sigwinch;
     struct up_cluster *cluster;
     struct up_terminal *terminal;
     struct up_decisions *decisions;
     struct up_timeline *timeline;
     struct up_apply *apply;
     struct up_child *load;
-    char *headline, *hint, *service_url, *load_log;
+    struct kube_cache *events;
+    struct up_problems *problems;
+    char *headline, *addresses, *hints[UP_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks;
     bool stopping, stopped, load_on;
@@ -120,23 +123,35 @@ static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa
         record(u, r->why);
 }
 
+// The cursor is below the block, and in all but tiny windows the last lines of the log are above
+// it.
+static size_t rows_of_block(size_t rows)
+{
+    size_t others = rows >= 20 ? 4 : rows >= 8 ? 2 : 1;
+    return rows > others ? rows - others : 1;
+}
+
 static void draw(struct up *u)
 {
     if (!up_terminal_live(u->terminal))
         return;
     GS_AUTO_BUF struct gs_buf block = {0};
+    size_t rows, columns;
+    up_terminal_size(u->terminal, &rows, &columns);
     const struct up_status_source source = {
         .db = engine_tsdb(u->cluster->engine),
         .pods = u->cluster->cluster->pods,
         .decisions = u->decisions,
+        .problems = u->problems,
         .headline = u->headline,
-        .hint = u->hint,
+        .hints = {u->hints[0], u->hints[1], u->hints[2]},
         .service_url = u->service_url,
         .load = u->load_on ? u->o->load : NULL,
         .simulated = u->cluster->devices.simulated,
         .colour = up_terminal_colour(u->terminal),
     };
-    up_status_render(&source, gs_unix_ms(), &block);
+    up_status_render(&source, gs_unix_ms(), rows_of_block(rows), columns > 1 ? columns - 1 : 1,
+                     &block);
     up_terminal_draw(u->terminal, gs_buf_slice(&block));
 }
 
@@ -232,9 +247,10 @@ static void on_applied(void *arg, struct gs_error *err)
 
 static void on_ready(struct up *u)
 {
-    up_terminal_line(u->terminal, "Ready: %s%s", u->headline,
+    up_terminal_line(u->terminal, "Ready: %s, %s%s", u->headline, u->addresses,
                      u->cluster->devices.simulated ? " [SIMULATED GPUs]" : "");
-    up_terminal_line(u->terminal, "  %s", u->hint);
+    for (size_t i = 0; i < UP_STATUS_HINTS && u->hints[i]; i++)
+        up_terminal_line(u->terminal, "  %s", u->hints[i]);
     if (local_ports_first() > 80) {
         GS_AUTO_FREE char *why = local_ports_remedy(80);
         up_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
@@ -258,6 +274,14 @@ static void watch_service(struct up *u)
         start_load(u);
 }
 
+static void on_resize(uv_signal_t *s, int number)
+{
+    (void)number;
+    struct up *u = s->data;
+    if (!u->stopping)
+        draw(u);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct up *u = timer->data;
@@ -267,8 +291,11 @@ static void on_tick(uv_timer_t *timer)
         watch_service(u);
     if (u->phase == PHASE_COOLING && up_decisions_all_at_min(u->decisions))
         print_timeline(u);
-    if (!u->stopping)
-        draw(u);
+    if (u->stopping)
+        return;
+    if (u->phase >= PHASE_APPLYING)
+        up_problems_update(u->problems, gs_unix_ms());
+    draw(u);
 }
 
 static void on_exporter_line(void *arg, const char *line)
@@ -337,6 +364,42 @@ static struct gs_error *lock_dir(const char *dir, int *ret_fd)
     return NULL;
 }
 
+static void watch_problems(struct up *u)
+{
+    u->events = kube_cache_new(&u->loop, u->cluster->client, KUBE_EVENTS, NULL, NULL);
+    kube_cache_start(u->events);
+    u->problems =
+        up_problems_new(u->cluster->client, u->cluster->cluster->pods, u->events, gs_unix_ms());
+}
+
+// A path as a shell reads it.
+static char *shell_word(const char *path)
+{
+    struct gs_buf out = {0};
+    if (!strpbrk(path, " \t\n\"'\\$`&|;<>()*?[]#~!{}"))
+        return gs_strdup(path);
+    gs_buf_add_char(&out, '\'');
+    for (const char *c = path; *c; c++)
+        if (*c == '\'')
+            gs_buf_add_str(&out, "'\\''");
+        else
+            gs_buf_add_char(&out, *c);
+    gs_buf_add_char(&out, '\'');
+    return gs_buf_take(&out);
+}
+
+static void describe(struct up *u)
+{
+    const struct up_cluster *c = u->cluster;
+    GS_AUTO_FREE char *kubeconfig = shell_word(c->kubeconfig);
+    u->headline = gs_format("node %s, %zu GPU%s", c->node_name, c->devices.n_gpus,
+                            c->devices.n_gpus == 1 ? "" : "s");
+    u->addresses = gs_format("API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
+                             c->api_port, c->prometheus_port);
+    u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);
+    u->hints[1] = gs_format("export GPUSCALE_URL=http://127.0.0.1:%u", c->prometheus_port);
+}
+
 static struct gs_error *start(struct up *u, const char *data_dir)
 {
     struct gs_error *err = up_apply_load(u->o->files.items, u->o->files.len, &u->apply);
@@ -345,15 +408,13 @@ static struct gs_error *start(struct up *u, const char *data_dir)
                                &u->cluster);
     if (err)
         return err;
-    u->headline =
-        gs_format("node %s, %zu GPUs, API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
-                  u->cluster->node_name, u->cluster->devices.n_gpus, u->cluster->api_port,
-                  u->cluster->prometheus_port);
-    u->hint = gs_format("export KUBECONFIG=%s", u->cluster->kubeconfig);
+    watch_problems(u);
+    describe(u);
     u->load_log = gs_format("%s/load.log", data_dir);
     uv_timer_start(&u->tick, on_tick, 100, TICK_MS);
     uv_signal_start(&u->sigint, on_signal, SIGINT);
     uv_signal_start(&u->sigterm, on_signal, SIGTERM);
+    uv_signal_start(&u->sigwinch, on_resize, SIGWINCH);
     return NULL;
 }
 
@@ -362,17 +423,22 @@ static void release(struct up *u)
     up_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
     up_child_free(u->load);
     up_apply_free(u->apply);
+    up_problems_free(u->problems);
+    kube_cache_free(u->events);
     up_cluster_free(u->cluster);
     uv_close((uv_handle_t *)&u->tick, NULL);
     uv_close((uv_handle_t *)&u->sigint, NULL);
     uv_close((uv_handle_t *)&u->sigterm, NULL);
+    uv_close((uv_handle_t *)&u->sigwinch, NULL);
     uv_run(&u->loop, UV_RUN_DEFAULT);
     uv_loop_close(&u->loop);
     up_decisions_free(u->decisions);
     up_timeline_free(u->timeline);
     up_terminal_free(u->terminal);
     free(u->headline);
-    free(u->hint);
+    free(u->addresses);
+    for (size_t i = 0; i < UP_STATUS_HINTS; i++)
+        free(u->hints[i]);
     free(u->service_url);
     free(u->load_log);
 }
@@ -392,7 +458,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     uv_timer_init(&u.loop, &u.tick);
     uv_signal_init(&u.loop, &u.sigint);
     uv_signal_init(&u.loop, &u.sigterm);
-    u.tick.data = u.sigint.data = u.sigterm.data = &u;
+    uv_signal_init(&u.loop, &u.sigwinch);
+    u.tick.data = u.sigint.data = u.sigterm.data = u.sigwinch.data = &u;
     u.terminal = up_terminal_new(STDERR_FILENO);
     u.decisions = up_decisions_new();
     u.timeline = up_timeline_new(gs_unix_ms());

@@ -30,7 +30,7 @@ static void test_a_decision_in_words(void **state)
     const struct up_decision *r = up_decisions_record(all, &spec, &d);
     assert_string_equal(r->key, "ml/gpu");
     assert_string_equal(r->target, "Deployment/api");
-    assert_string_equal(r->reading, "46500m/20");
+    assert_string_equal(r->reading, "46.5/20");
     assert_string_equal(r->why, "average 46.5 of 2 pods; limited to 4");
     assert_int_equal(r->min, 1);
     assert_false(up_decisions_all_at_min(all));
@@ -53,9 +53,41 @@ static void test_no_metric_is_unknown_and_not_zero(void **state)
     up_decisions_free(all);
 }
 
+static void assert_reading(int64_t value, int64_t target, const char *want)
+{
+    struct hpa_metric_spec m = {.has_average_value = true, .average_value = target};
+    struct hpa_spec s = {.ns = "ml",
+                         .name = "gpu",
+                         .target_kind = "Deployment",
+                         .target_name = "api",
+                         .metrics = &m,
+                         .n_metrics = 1};
+    struct hpa_metric_result result = {
+        .ok = true, .has_average_value = true, .average_value = value};
+    struct hpa_decision d = {.metrics = &result, .n_metrics = 1};
+    struct up_decisions *all = up_decisions_new();
+    assert_string_equal(up_decisions_record(all, &s, &d)->reading, want);
+    up_decisions_free(all);
+}
+
+static void test_readings_are_decimal_numbers_and_short(void **state)
+{
+    assert_reading(17250, 20000, "17.25/20");
+    assert_reading(17256, 20000, "17.26/20");
+    assert_reading(0, 500, "0/0.5");
+    assert_reading(1, 500, "0.001/0.5");
+    assert_reading(100000, 90000, "100/90");
+    assert_reading(99999000, 2500000000, "99999/2.5M");
+    // Amounts of memory.
+    assert_reading(INT64_C(9663676416000), INT64_C(8589934592000), "9Gi/8Gi");
+    assert_reading(INT64_C(700000000000), INT64_C(536870912000), "667.57Mi/512Mi");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_decision_in_words),
-                                       cmocka_unit_test(test_no_metric_is_unknown_and_not_zero)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_decision_in_words),
+        cmocka_unit_test(test_readings_are_decimal_numbers_and_short),
+        cmocka_unit_test(test_no_metric_is_unknown_and_not_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

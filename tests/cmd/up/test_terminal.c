@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 // What arrives on the other side of a pseudo-terminal.
@@ -37,7 +38,7 @@ static void test_lines_scroll_above_the_block(void **state)
     gs_info("test", "an event");
     up_terminal_free(t);
     got = read_all(master);
-    const char *erase = strstr(got, "\033[2A\033[J");
+    const char *erase = strstr(got, "\033[2A\033[K\033[B\033[K\033[B\033[2A");
     assert_non_null(strstr(got, "first\r\nsecond\r\n"));
     assert_non_null(erase);
     const char *event = strstr(erase, "an event\r\n");
@@ -45,6 +46,85 @@ static void test_lines_scroll_above_the_block(void **state)
     assert_non_null(strstr(event, "first\r\nsecond\r\n"));
     close(slave);
     close(master);
+}
+
+struct pty {
+    int master, slave;
+    struct up_terminal *t;
+};
+
+static void resize(const struct pty *p, unsigned short rows, unsigned short columns)
+{
+    const struct winsize size = {.ws_row = rows, .ws_col = columns};
+    assert_int_equal(ioctl(p->slave, TIOCSWINSZ, &size), 0);
+}
+
+static struct pty pty_open(unsigned short rows, unsigned short columns)
+{
+    struct pty p = {.master = posix_openpt(O_RDWR | O_NOCTTY)};
+    assert_int_equal(grantpt(p.master), 0);
+    assert_int_equal(unlockpt(p.master), 0);
+    p.slave = open(ptsname(p.master), O_RDWR | O_NOCTTY);
+    resize(&p, rows, columns);
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    p.t = up_terminal_new(p.slave);
+    return p;
+}
+
+static void pty_close(struct pty *p)
+{
+    up_terminal_free(p->t);
+    close(p->slave);
+    close(p->master);
+}
+
+static void test_the_block_has_no_more_rows_than_the_window(void **state)
+{
+    struct pty p = pty_open(4, 10);
+    size_t rows, columns;
+    up_terminal_size(p.t, &rows, &columns);
+    assert_int_equal(rows, 4);
+    assert_int_equal(columns, 10);
+    up_terminal_draw(p.t, GS_SLICE("1\n2\n3\n4\n5\na long line\n"));
+    GS_AUTO_FREE char *got = read_all(p.master);
+    assert_string_equal(got, "1\r\n2\r\n3\r\n");
+    pty_close(&p);
+}
+
+// The terminal has broken the lines of the block: all of their rows are erased.
+static void test_a_narrowed_window_is_cleaned_up(void **state)
+{
+    struct pty p = pty_open(24, 40);
+    up_terminal_draw(p.t, GS_SLICE("█ thirty columns, which is 30.\nshort\n"));
+    resize(&p, 24, 12);
+    GS_AUTO_FREE char *before = read_all(p.master);
+    up_terminal_draw(p.t, GS_SLICE("abcdefghijklmnop\n"));
+    GS_AUTO_FREE char *got = read_all(p.master);
+    assert_true(gs_starts(got, "\r\033[4A\033[K\033[B"));
+    assert_true(gs_ends(got, "\033[4Aabcdefghij…\r\n"));
+    assert_null(strstr(got, "\033[J")); // terminals keep a copy of what is erased at once
+    pty_close(&p);
+}
+
+static void test_dumb_terminals_have_no_block(void **state)
+{
+    static const char *const names[] = {"dumb", NULL};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        struct pty p = pty_open(24, 80);
+        up_terminal_free(p.t);
+        if (names[i])
+            setenv("TERM", names[i], 1);
+        else
+            unsetenv("TERM");
+        p.t = up_terminal_new(p.slave);
+        assert_false(up_terminal_live(p.t));
+        assert_false(up_terminal_colour(p.t));
+        up_terminal_draw(p.t, GS_SLICE("block\n"));
+        GS_AUTO_FREE char *got = read_all(p.master);
+        assert_string_equal(got, "");
+        pty_close(&p);
+    }
 }
 
 static void test_a_pipe_gets_lines_only(void **state)
@@ -64,7 +144,11 @@ static void test_a_pipe_gets_lines_only(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines_scroll_above_the_block),
-                                       cmocka_unit_test(test_a_pipe_gets_lines_only)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines_scroll_above_the_block),
+        cmocka_unit_test(test_the_block_has_no_more_rows_than_the_window),
+        cmocka_unit_test(test_a_narrowed_window_is_cleaned_up),
+        cmocka_unit_test(test_dumb_terminals_have_no_block),
+        cmocka_unit_test(test_a_pipe_gets_lines_only)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,11 @@ echo 'rulez: []' >"$dir/rules.yaml"
 wait_for "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
 has "$pods/web-0/first" '"value": *"1m"' || fail "the old configuration does not go on"
 has /metrics '^gpuscale_adapter_config_reload_failures_total 1$' || fail "the failure is not counted"
+printf 'rules:\n- seriesQuery: small\n  resources: {overrides: {pod: {resource: pod}, u: {resource: unicorn}}}\n' >"$dir/rules.yaml"
+kill -HUP "$adapter_pid"
+wait_for "an override of an unknown resource is logged" \
+    grep -q 'rules.yaml:3: the override of label u names the resource "unicorn", which does not exist' "$dir/adapter.log"
+wait_for "and counted" has /metrics '^gpuscale_adapter_config_unknown_resources 1$'
 rules second >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
 wait_for "another configuration" has "$pods/web-0/second" '"value": *"1m"'
@@ -101,7 +106,7 @@ wait_for "the source is back" has "$pods/web-0/second" '"value": *"1m"'
   printf 'sources:\n- {name: gone, url: "http://127.0.0.1:1"}\n'; } >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
 wait_for "rules of two sources" has "$pods/web-0/fourth" '"value": *"1m"'
-wait_for "the rule without a source is told" has "$pods/web-0/third" 'no rule serves it, and 1 rules do not get their series'
+wait_for "the rule without a source is told" has "$pods/web-0/third" 'the rule at .*rules.yaml:[0-9]* serves it, but its series cannot be listed: '
 wait_for "so is its source" has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]'
 
 # A second replica; and one behind which the first is the previous owner.

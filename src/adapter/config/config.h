@@ -116,6 +116,12 @@ const char *adapter_config_defaults(void);
 // (NULL: name.matches did).
 bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, struct gs_buf *out,
                        const struct adapter_filter **ret_filter);
+// The name that a rule gives, when it follows from the rule alone: name.as without groups, or a
+// seriesQuery of one metric. False: it depends on the series, or the filters drop them.
+bool adapter_rule_own_name(const struct adapter_rule *r, struct gs_buf *out);
+// Labels that every series of the seriesQuery has, by its matchers: the i-th one. False:
+// there are no more.
+bool adapter_rule_own_label(const struct adapter_rule *r, size_t i, struct gs_buf *out);
 // The resource that a label names: group "" when the template has none. Views into label or the
 // configuration. False: none.
 bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice label,

@@ -3,6 +3,8 @@
 #include "adapter/config/config.h"
 
 #include "base/mem.h"
+#include "promql/ast.h"
+#include "promql/promql.h"
 
 #define MAX_QUERY ((size_t)32 * 1024 * 1024) // names of very many pods, and that several times
 
@@ -16,6 +18,57 @@ bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, str
         }
     *ret_filter = NULL;
     return adapter_regex_expand(r->matches, series, r->as, out);
+}
+
+// NULL: the seriesQuery is no selector. Caller frees.
+static struct promql_expr *parse_selector(const struct adapter_rule *r)
+{
+    struct promql_expr *x = NULL;
+    gs_error_free(promql_parse_selector(gs_slice_of(r->series_query), &x));
+    return x;
+}
+
+static struct gs_slice selected_name(const struct promql_node *n)
+{
+    if (n->u.selector.name.len)
+        return n->u.selector.name;
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[i];
+        if (gs_slice_eq_str(m->name, "__name__") && m->op == TSDB_EQ)
+            return m->value;
+    }
+    return GS_SLICE("");
+}
+
+bool adapter_rule_own_name(const struct adapter_rule *r, struct gs_buf *out)
+{
+    const struct adapter_filter *filter;
+    if (r->as && !strchr(r->as, '$')) {
+        gs_buf_add_str(out, r->as);
+        return true;
+    }
+    struct promql_expr *x = parse_selector(r);
+    struct gs_slice series = x ? selected_name(promql_expr_root(x)) : GS_SLICE("");
+    bool named = series.len && adapter_rule_name(r, series, out, &filter) && out->len;
+    promql_expr_free(x);
+    return named;
+}
+
+bool adapter_rule_own_label(const struct adapter_rule *r, size_t i, struct gs_buf *out)
+{
+    struct promql_expr *x = parse_selector(r);
+    const struct promql_node *n = x ? promql_expr_root(x) : NULL;
+    bool found = false;
+    for (size_t k = 0; n && k < n->u.selector.n_matchers && !found; k++) {
+        const struct tsdb_matcher *m = &n->u.selector.matchers[k];
+        bool there =
+            !gs_slice_eq_str(m->name, "__name__") && !tsdb_matcher_matches(m, GS_SLICE(""));
+        found = there && i-- == 0;
+        if (found)
+            gs_buf_add_slice(out, m->name);
+    }
+    promql_expr_free(x);
+    return found;
 }
 
 bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice label,

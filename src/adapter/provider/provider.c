@@ -342,6 +342,8 @@ static void no_rule(struct provider_call *c)
     c->unserved = true;
     if (*others || *gpu)
         provider_fail(c, PROVIDER_NO_METRIC, "it is served for %s only", *others ? others : gpu);
+    else if (provider_fail_idle(c))
+        return;
     else if (bad)
         provider_fail(c, PROVIDER_NO_METRIC,
                       "no rule serves it, and %zu rules do not get their series", bad);
@@ -353,7 +355,8 @@ static void start_external(struct provider_call *c)
 {
     if (!take(c, registry_find_external(c->p->o.registry, c->rq.metric))) {
         c->unserved = true;
-        provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
+        if (!provider_fail_idle(c))
+            provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));

@@ -62,6 +62,10 @@ void provider_fail(struct provider_call *c, enum provider_outcome outcome, const
 void provider_trace(struct provider_call *c, const char *fmt, ...) GS_PRINTF(2, 3);
 struct source *provider_source(const struct provider_call *c); // of its rule
 
+// --- idle.c: a rule that is for the metric and serves nothing ---
+
+bool provider_fail_idle(struct provider_call *c); // false: there is no such rule
+
 // --- values.c: what the source answered ---
 
 void provider_take_result(struct provider_call *c, const struct source_result *r);

@@ -38,9 +38,13 @@ static void more_metrics(void *arg, struct gs_buf *out)
                 "# HELP gpuscale_adapter_config_last_reload_success_timestamp_seconds When the one "
                 "in force was loaded.\n"
                 "# TYPE gpuscale_adapter_config_last_reload_success_timestamp_seconds gauge\n"
-                "gpuscale_adapter_config_last_reload_success_timestamp_seconds %.3f\n",
+                "gpuscale_adapter_config_last_reload_success_timestamp_seconds %.3f\n"
+                "# HELP gpuscale_adapter_config_unknown_resources Overrides that name a resource "
+                "that the cluster does not have.\n"
+                "# TYPE gpuscale_adapter_config_unknown_resources gauge\n"
+                "gpuscale_adapter_config_unknown_resources %zu\n",
                 (unsigned long long)r->reloads, (unsigned long long)r->reload_failures,
-                (double)r->loaded_ms / 1000);
+                (double)r->loaded_ms / 1000, r->wrong_overrides);
 }
 
 // --- running ---

@@ -2,68 +2,15 @@
 // `gpuscale check adapter`: what each rule of a configuration would do with the series that there
 // are, step by step, and at the first step that gives nothing, why and what to change.
 #include "cmd/check.h"
-#include "adapter/config/config.h"
 #include "adapter/provider/query.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/adapter/lab.h"
+#include "cmd/adapter/check_private.h"
 #include "promql/ast.h"
 
 #include <stdio.h>
 
 enum { MAX_SHOWN = 5 };
-
-struct check {
-    struct lab *lab;
-    const struct adapter_rule *rule;
-    bool broken, doubtful;
-};
-
-static GS_PRINTF(2, 3) void broken(struct check *k, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
-    va_end(ap);
-    printf("  BROKEN  %s\n", text);
-    k->broken = true;
-}
-
-static GS_PRINTF(1, 2) void fix(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
-    va_end(ap);
-    printf("  fix     %s\n", text);
-}
-
-// --- what is wrong without looking at series ---
-
-static void warn_text(struct check *k, const char *text)
-{
-    printf("  doubt   %s\n", text);
-    k->doubtful = true;
-}
-
-static void check_text(struct check *k)
-{
-    const struct adapter_rule *r = k->rule;
-    if (!*r->query_text)
-        broken(k, "the rule has no metricsQuery: every request fails");
-    else if (!strstr(r->query_text, ".LabelMatchers") &&
-             !strstr(r->query_text, "LabelValuesByName"))
-        warn_text(k, "metricsQuery does not use <<.LabelMatchers>>: series of all objects are read "
-                     "for each request, and selectors have no effect");
-    if (*r->query_text && !r->external && !strstr(r->query_text, ".GroupBy") &&
-        r->resources.label_template)
-        warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
-                     "that names the object");
-    if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
-        broken(k, "the rule gives its series to no resource");
-        fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
-    }
-}
 
 // --- labels ---
 
@@ -139,12 +86,13 @@ static void explain_matchers(const struct promql_node *n, const struct source_sh
             continue;
         GS_AUTO_FREE char *other = other_name(s, m->name);
         if (other)
-            fix("the label is really `%s`, not `" GS_SLICE_FMT "`: change it in seriesQuery and "
-                "resources",
-                other, GS_SLICE_ARG(m->name));
+            check_fix("the label is really `%s`, not `" GS_SLICE_FMT
+                      "`: change it in seriesQuery and "
+                      "resources",
+                      other, GS_SLICE_ARG(m->name));
         else
-            fix("no such series has the label `" GS_SLICE_FMT "`, which seriesQuery wants",
-                GS_SLICE_ARG(m->name));
+            check_fix("no such series has the label `" GS_SLICE_FMT "`, which seriesQuery wants",
+                      GS_SLICE_ARG(m->name));
     }
     if (s->n)
         print_labels(&s->items[0]);
@@ -154,10 +102,11 @@ static void explain_no_series(struct check *k)
 {
     struct promql_expr *x = NULL;
     struct source_shapes *s = NULL;
-    broken(k, "seriesQuery matches no series of the last hour");
+    check_show_own_name(k);
+    check_broken(k, "seriesQuery matches no series of the last hour");
     struct gs_error *err = promql_parse_selector(gs_slice_of(k->rule->series_query), &x);
     if (err) {
-        fix("it is no series selector: %s", gs_error_message(err));
+        check_fix("it is no series selector: %s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -168,7 +117,7 @@ static void explain_no_series(struct check *k)
         printf("  note    %s alone matches %zu series\n", bare, s->series);
         explain_matchers(n, s);
     } else if (bare && !err) {
-        fix("nothing is called %s: is it scraped?", bare);
+        check_fix("nothing is called %s: is it scraped?", bare);
     }
     gs_error_free(err);
     source_shapes_free(s);
@@ -207,13 +156,13 @@ static void show_result(struct check *k, const struct source_result *r, struct g
     bool vector = r->type == SOURCE_VECTOR;
     printf("  result  %zu %s\n", r->n, vector ? "samples" : "values, no instant vector");
     if (!vector && !(k->rule->external && r->type == SOURCE_SCALAR)) {
-        broken(k, "the result must be an instant vector");
-        fix("a range such as [5m] needs a function around it: rate, avg_over_time …");
+        check_broken(k, "the result must be an instant vector");
+        check_fix("a range such as [5m] needs a function around it: rate, avg_over_time …");
         return;
     }
     if (k->rule->external || r->n == 0) {
         if (r->n == 0)
-            broken(k, "the query gives nothing for this object");
+            check_broken(k, "the query gives nothing for this object");
         return;
     }
     for (size_t i = 0; i < r->n; i++)
@@ -221,8 +170,8 @@ static void show_result(struct check *k, const struct source_result *r, struct g
             printf("  value   %s of %s\n", gs_format_double(r->samples[i].value, text), q->name);
             return;
         }
-    broken(k, "no sample of the result has %.*s=\"%s\"", GS_SLICE_ARG(label), q->name);
-    fix("the query drops the label that names the object: aggregate by (<<.GroupBy>>)");
+    check_broken(k, "no sample of the result has %.*s=\"%s\"", GS_SLICE_ARG(label), q->name);
+    check_fix("the query drops the label that names the object: aggregate by (<<.GroupBy>>)");
 }
 
 static void try_query(struct check *k, struct gs_slice series, const struct sample_request *q)
@@ -241,10 +190,10 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     };
     struct gs_error *err = query_build(&rq, &query, &label);
     if (err) {
-        broken(k, "a request cannot be asked: %s", gs_error_message(err));
+        check_broken(k, "a request cannot be asked: %s", gs_error_message(err));
         if (strstr(gs_error_message(err), "namespaces"))
-            fix("add the label of the namespace to resources.overrides%s",
-                k->rule->external ? ", or namespaced: false" : "");
+            check_fix("add the label of the namespace to resources.overrides%s",
+                      k->rule->external ? ", or namespaced: false" : "");
         gs_error_free(err);
         return;
     }
@@ -252,7 +201,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     struct source_result *r = NULL;
     err = lab_query(k->lab, k->rule->source, query.data, &r);
     if (err) {
-        broken(k, "%s", gs_error_message(err));
+        check_broken(k, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -270,8 +219,8 @@ static void try_request(struct check *k, struct gs_slice series, const struct ma
         if (gs_slice_eq(label_value(&r->samples[i], GS_SLICE("__name__")), series))
             s = &r->samples[i];
     if (err || !s) {
-        broken(k, "the series has no sample now%s%s", err ? ": " : "",
-               err ? gs_error_message(err) : "");
+        check_broken(k, "the series has no sample now%s%s", err ? ": " : "",
+                     err ? gs_error_message(err) : "");
         gs_error_free(err);
         source_result_unref(r);
         return;
@@ -284,7 +233,7 @@ static void try_request(struct check *k, struct gs_slice series, const struct ma
     printf("  request %s%s%s%s%s\n", q.ns ? "namespaces/" : "", q.ns ? q.ns : "", q.ns ? "/" : "",
            resource ? resource->resource : "external", "");
     if (resource && !q.name)
-        broken(k, "the series' label of %s is empty", resource->resource);
+        check_broken(k, "the series' label of %s is empty", resource->resource);
     else
         try_query(k, series, &q);
     source_result_unref(r);
@@ -315,15 +264,13 @@ static const struct mapped *first_resource(struct check *k, const struct source_
 static void explain_no_resource(struct check *k, const struct source_shapes *all,
                                 const struct source_shape *s)
 {
-    broken(k, "no label of " GS_SLICE_FMT " names a resource", GS_SLICE_ARG(s->name));
+    check_broken(k, "no label of " GS_SLICE_FMT " names a resource", GS_SLICE_ARG(s->name));
     print_labels(s);
     for (size_t i = 0; i < k->rule->resources.n_overrides; i++) {
         const struct adapter_override *o = &k->rule->resources.overrides[i];
         GS_AUTO_FREE char *other = other_name(all, gs_slice_of(o->label));
         if (!has_label(all, gs_slice_of(o->label)) && other)
-            fix("the label is really `%s`, not `%s`", other, o->label);
-        else if (!mapper_find(k->lab->mapper, gs_slice_of(o->group), gs_slice_of(o->resource)))
-            fix("%s: the cluster has no resource %s", o->place, o->resource);
+            check_fix("the label is really `%s`, not `%s`", other, o->label);
     }
 }
 
@@ -353,11 +300,11 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
     if (shown > MAX_SHOWN)
         printf("  name    … and %zu more\n", shown - MAX_SHOWN);
     if (!named) {
-        broken(k, "%s drops all of them, such as " GS_SLICE_FMT,
-               filter ? "a series filter" : "name.matches", GS_SLICE_ARG(s->items[0].name));
-        fix(filter ? "%s: `%s`" : "%s `%s`",
-            filter ? (filter->negate ? "isNot" : "is") : "the expression is",
-            filter ? filter->text : k->rule->matches_text);
+        check_broken(k, "%s drops all of them, such as " GS_SLICE_FMT,
+                     filter ? "a series filter" : "name.matches", GS_SLICE_ARG(s->items[0].name));
+        check_fix(filter ? "%s: `%s`" : "%s `%s`",
+                  filter ? (filter->negate ? "isNot" : "is") : "the expression is",
+                  filter ? filter->text : k->rule->matches_text);
     } else if (!k->rule->external && !resource) {
         explain_no_resource(k, s, last);
     } else {
@@ -370,7 +317,7 @@ static void check_source(struct check *k)
     struct source_shapes *s = NULL;
     struct gs_error *err = lab_series(k->lab, k->rule->source, k->rule->series_query, &s);
     if (err) {
-        broken(k, "the series cannot be listed: %s", gs_error_message(err));
+        check_broken(k, "the series cannot be listed: %s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -394,6 +341,8 @@ static bool check_rule(struct lab *lab, const struct check_opts *o, const struct
     check_text(&k);
     if (lab->source)
         check_source(&k);
+    else
+        check_show_own_name(&k);
     return !k.broken && !(o->strict && k.doubtful);
 }
 
@@ -413,7 +362,8 @@ static bool check_file(const struct check_opts *o, const char *path)
     }
     for (size_t i = 0; i < c->n_rules; i++)
         bad += !check_rule(lab, o, c, &c->rules[i]);
-    printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu of them broken\n",
+    bad += check_resource_rules(lab, o, &c->resource);
+    printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu broken\n",
            bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
            c->resource.present ? ", resource rules" : "", bad);
     if (!o->source)

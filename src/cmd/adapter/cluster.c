@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/overrides.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -30,6 +31,24 @@ static void cluster_finish(struct cluster *c)
     http_client_free(c->http);
 }
 
+static void warn_override(void *arg, const struct adapter_override *o)
+{
+    const struct run *r = arg;
+    GS_AUTO_FREE char *text = override_wrong(o, r->mapper);
+    gs_warn("adapter", "%s: %s; it has no effect", o->place, text ? text : "");
+}
+
+// Logged for a new configuration, and when the number changes: resources come and go.
+void run_check_overrides(struct run *r, const struct adapter_config *c, bool again)
+{
+    if (!r->mapper_ready || !c)
+        return;
+    size_t wrong = overrides_check(c, r->mapper, NULL, NULL);
+    if (again || wrong != r->wrong_overrides)
+        overrides_check(c, r->mapper, warn_override, r);
+    r->wrong_overrides = wrong;
+}
+
 static void on_mapper(void *arg, struct gs_error *err)
 {
     struct run *r = arg;
@@ -38,6 +57,7 @@ static void on_mapper(void *arg, struct gs_error *err)
     bool first = !err && !r->mapper_ready;
     r->mapper_ready = r->mapper_ready || !err;
     gs_error_free(err);
+    run_check_overrides(r, r->now.config, false);
     if (r->now.registry)
         registry_rebuild(r->now.registry);
     if (r->gpu)

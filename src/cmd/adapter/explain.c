@@ -18,6 +18,7 @@ struct explain {
     struct adapter_config *config, *gpu_config;
     struct registry *registry, *gpu;
     struct provider *provider;
+    const char *config_path, *url;
     bool done, good;
 };
 
@@ -65,6 +66,10 @@ static void on_answer(void *arg, const struct provider_answer *a)
     for (size_t i = 0; i < a->n_samples; i++)
         show_value(a->samples[i].value, NULL);
     printf("answer  %s%s%s\n", outcomes[a->outcome], *a->cause ? ": " : "", a->cause);
+    if (a->outcome == PROVIDER_NO_METRIC && x->config_path && *x->config_path)
+        printf("fix     gpuscale check adapter %s --source=%s: what each rule finds, and what to "
+               "change\n",
+               x->config_path, x->url);
     x->good = a->outcome == PROVIDER_OK;
     x->done = true;
 }
@@ -125,6 +130,8 @@ static struct gs_error *explain(struct explain *x, const struct explain_metric_o
     const char *url = f->source ? f->source : x->config->prometheus_url;
     if (!url)
         return gs_error_new(GS_EINVAL, "--source=URL is needed");
+    x->config_path = f->config;
+    x->url = url;
     err = lab_open(url, f->kubeconfig, x->config, x->lab);
     if (err)
         return err;

@@ -55,6 +55,7 @@ struct run {
     int64_t stop_ns;
     uint64_t reloads, reload_failures;
     int64_t loaded_ms;
+    size_t wrong_overrides; // that name no resource of the cluster
     bool auth_ready, mapper_ready, stopping;
     struct gs_error *fatal;
 };
@@ -73,6 +74,7 @@ void run_free_worlds(struct run *r);
 
 struct gs_error *run_connect_clusters(struct run *r);
 void run_watch_resources(struct run *r);
+void run_check_overrides(struct run *r, const struct adapter_config *c, bool again);
 struct gs_error *run_make_auth(struct run *r);
 void run_free_clusters(struct run *r);
 

@@ -166,6 +166,7 @@ void run_reload(struct run *r)
     r->next = w;
     r->loaded_ms = gs_unix_ms();
     gs_info("adapter", "configuration loaded again: %zu rules", c->n_rules);
+    run_check_overrides(r, c, true);
     if (!c->n_rules)
         on_round(r);
 }

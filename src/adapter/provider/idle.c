@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A metric that is not served although a rule is for it: which rule, and why.
+#include "adapter/provider/provider_private.h"
+
+#include "base/mem.h"
+
+// A rule that would serve the metric, by its text alone, and serves nothing.
+static bool find(const struct provider_call *c, struct registry_rule_state *ret)
+{
+    const struct registry *r = c->p->o.registry;
+    for (size_t i = 0; i < registry_rules(r); i++) {
+        GS_AUTO_BUF struct gs_buf name = {0};
+        registry_rule(r, i, ret);
+        if (ret->rule->external == c->rq.external && !ret->metrics &&
+            adapter_rule_own_name(ret->rule, &name) && gs_streq(name.data, c->rq.metric))
+            return true;
+    }
+    return false;
+}
+
+static void fail(struct provider_call *c, const struct registry_rule_state *s)
+{
+    const struct adapter_rule *r = s->rule;
+    if (s->error)
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "the rule at %s serves it, but its series cannot be listed: %s", r->place,
+                      s->error);
+    else if (!s->shapes || !s->shapes->series)
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "the rule at %s serves it, but its series were not found: %s", r->place,
+                      r->series_query);
+    else
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "the rule at %s serves it, but its series have no label that names a resource",
+                      r->place);
+}
+
+bool provider_fail_idle(struct provider_call *c)
+{
+    struct registry_rule_state s;
+    if (!find(c, &s))
+        return false;
+    fail(c, &s);
+    return true;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/provider/overrides.h"
+
+#include "base/mem.h"
+
+char *override_wrong(const struct adapter_override *o, const struct mapper *m)
+{
+    if (mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+        return NULL;
+    const struct mapped *other = mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
+    struct gs_buf text = {0};
+    gs_buf_addf(&text, "the override of label %s names the resource \"%s\"", o->label,
+                o->resource);
+    if (*o->group)
+        gs_buf_addf(&text, " of the group \"%s\"", o->group);
+    gs_buf_add_str(&text, ", which does not exist");
+    if (other)
+        gs_buf_addf(&text, "; %s is in the group \"%s\"", other->resource, other->group);
+    return gs_buf_take(&text);
+}
+
+static size_t check(const struct adapter_resources *r, const struct mapper *m, overrides_fn cb,
+                    void *arg)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < r->n_overrides; i++) {
+        const struct adapter_override *o = &r->overrides[i];
+        if (mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+            continue;
+        wrong++;
+        if (cb)
+            cb(arg, o);
+    }
+    return wrong;
+}
+
+size_t overrides_check(const struct adapter_config *c, const struct mapper *m, overrides_fn cb,
+                       void *arg)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < c->n_rules; i++)
+        wrong += check(&c->rules[i].resources, m, cb, arg);
+    wrong += check(&c->resource.cpu.resources, m, cb, arg);
+    return wrong + check(&c->resource.memory.resources, m, cb, arg);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a rule, and what follows from it, without its series.
+#include "adapter/provider/overrides.h"
+#include "adapter/provider/query.h"
+#include "base/mem.h"
+#include "cmd/adapter/check_private.h"
+
+#include <stdio.h>
+
+void check_broken(struct check *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    printf("  BROKEN  %s\n", text);
+    k->broken = true;
+}
+
+void check_fix(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    printf("  fix     %s\n", text);
+}
+
+// --- what is wrong without looking at series ---
+
+static void warn_text(struct check *k, const char *text)
+{
+    printf("  doubt   %s\n", text);
+    k->doubtful = true;
+}
+
+static void check_form(struct check *k)
+{
+    const struct adapter_rule *r = k->rule;
+    if (!*r->query_text)
+        check_broken(k, "the rule has no metricsQuery: every request fails");
+    else if (!strstr(r->query_text, ".LabelMatchers") &&
+             !strstr(r->query_text, "LabelValuesByName"))
+        warn_text(k, "metricsQuery does not use <<.LabelMatchers>>: series of all objects are read "
+                     "for each request, and selectors have no effect");
+    if (*r->query_text && !r->external && !strstr(r->query_text, ".GroupBy") &&
+        r->resources.label_template)
+        warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
+                     "that names the object");
+    if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
+        check_broken(k, "the rule gives its series to no resource");
+        check_fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
+    }
+}
+
+// --- resources of overrides ---
+
+// Groups of custom resources have a dot, those without one are Kubernetes' own. A resource without
+// a group, or of another group, may be a custom one: only the cluster can tell.
+static bool may_be_custom(const struct check *k, const struct adapter_override *o)
+{
+    return !k->lab->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
+}
+
+static void check_overrides(struct check *k, const struct adapter_resources *r)
+{
+    for (size_t i = 0; i < r->n_overrides; i++) {
+        const struct adapter_override *o = &r->overrides[i];
+        GS_AUTO_FREE char *wrong = override_wrong(o, k->lab->mapper);
+        if (!wrong)
+            continue;
+        if (may_be_custom(k, o)) {
+            GS_AUTO_FREE char *text = gs_format("%s: Kubernetes itself has no %s.%s; --kubeconfig "
+                                                "looks it up in a cluster",
+                                                o->place, o->resource, o->group);
+            warn_text(k, text);
+            continue;
+        }
+        check_broken(k, "%s: %s", o->place, wrong);
+        if (!k->lab->kube && !*o->group)
+            check_fix("write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
+    }
+}
+
+void check_text(struct check *k)
+{
+    check_form(k);
+    check_overrides(k, &k->rule->resources);
+}
+
+// --- what follows from the rule alone ---
+
+static void add_resource(struct check *k, const char *label, struct gs_buf *list)
+{
+    struct gs_slice group, resource;
+    const struct mapped *m =
+        adapter_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
+            ? mapper_find(k->lab->mapper, group, resource)
+            : NULL;
+    if (m)
+        gs_buf_addf(list, "%s%s%s%s", list->len ? ", " : "", m->resource, *m->group ? "." : "",
+                    m->group);
+}
+
+// The resources of overrides, and those of labels that seriesQuery demands.
+static void list_own_resources(struct check *k, struct gs_buf *list)
+{
+    const struct adapter_resources *r = &k->rule->resources;
+    for (size_t i = 0; i < r->n_overrides; i++)
+        add_resource(k, r->overrides[i].label, list);
+    for (size_t i = 0;; i++) {
+        GS_AUTO_BUF struct gs_buf label = {0};
+        bool overridden = false;
+        if (!adapter_rule_own_label(k->rule, i, &label))
+            return;
+        for (size_t n = 0; n < r->n_overrides; n++)
+            overridden = overridden || gs_streq(r->overrides[n].label, label.data);
+        if (!overridden)
+            add_resource(k, label.data, list);
+    }
+}
+
+void check_show_own_name(struct check *k)
+{
+    GS_AUTO_BUF struct gs_buf name = {0}, list = {0};
+    if (!adapter_rule_own_name(k->rule, &name))
+        return;
+    list_own_resources(k, &list);
+    if (k->rule->external)
+        printf("  name    %s, by the rule alone\n", name.data);
+    else if (list.len)
+        printf("  name    %s for %s, by the rule alone\n", name.data, list.data);
+    else
+        printf("  name    %s, by the rule alone; its resources depend on the labels of the series\n",
+               name.data);
+}
+
+// --- resource rules ---
+
+static void check_usage_labels(struct check *k, const struct adapter_resources *r)
+{
+    static const char *const kinds[] = {"namespaces", "pods", "nodes"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        GS_AUTO_BUF struct gs_buf label = {0};
+        const struct mapped *m = mapper_find_text(k->lab->mapper, kinds[i]);
+        if (m && query_label_for(r, k->lab->mapper, m, &label))
+            continue;
+        check_broken(k, "no label is mapped to %s", kinds[i]);
+        check_fix("add it to resources.overrides, as in `pod: {resource: pod}`");
+    }
+}
+
+static void check_usage(struct check *k, const char *name, const struct adapter_resource_rule *r)
+{
+    printf("\nresourceRules.%s\n", name);
+    const char *texts[] = {r->container_text, r->node_text, r->container_label};
+    static const char *const keys[] = {"containerQuery", "nodeQuery", "containerLabel"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (!texts[i] || !*texts[i])
+            check_broken(k, "it has no %s: %s", keys[i],
+                   i == 1 ? "nodes have no metrics" : "pods have no metrics");
+    check_overrides(k, &r->resources);
+    check_usage_labels(k, &r->resources);
+}
+
+size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
+                                   const struct adapter_resource_rules *r)
+{
+    struct check cpu = {.lab = lab}, memory = {.lab = lab};
+    if (!r->present)
+        return 0;
+    check_usage(&cpu, "cpu", &r->cpu);
+    check_usage(&memory, "memory", &r->memory);
+    return (size_t)(cpu.broken || (o->strict && cpu.doubtful)) +
+           (size_t)(memory.broken || (o->strict && memory.doubtful));
+}

@@ -1,0 +1,89 @@
+#!/bin/sh
+# gpuscale check adapter and explain metric: what follows from a rule alone, and resources that do not
+# exist. The source is an engine without series.
+. "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
+need curl
+
+check() { # CODE FLAGS…: of gpuscale check adapter, its output in $dir/out
+    want=$1
+    shift
+    code=0
+    "$gpuscale" check adapter "$@" >"$dir/out" 2>&1 || code=$?
+    [ $code = "$want" ] || { cat "$dir/out"; fail "check adapter $*: exit code $code, not $want"; }
+}
+shows() { grep -Fq -- "$1" "$dir/out" || { cat "$dir/out"; fail "not printed: $1"; }; }
+
+cat >"$dir/rules.yaml" <<'END'
+rules:
+- seriesQuery: DCGM_FI_DEV_GPU_UTIL{exported_pod!="",exported_namespace!=""}
+  resources:
+    overrides:
+      exported_namespace: {resource: namespace}
+      exported_pod: {resource: pod}
+  name: {as: DCGM_FI_DEV_GPU_UTIL_AVG}
+  metricsQuery: avg(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: http_requests_total{namespace!="",pod!="",deployment!="",job=""}
+  resources: {template: "<<.Resource>>"}
+  name: {matches: "^(.*)_total$", as: "${1}_per_second"}
+  metricsQuery: sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)
+externalRules:
+- seriesQuery: '{__name__="queue_length"}'
+  resources: {namespaced: false}
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>})
+END
+check 0 "$dir/rules.yaml"
+shows 'name    DCGM_FI_DEV_GPU_UTIL_AVG for namespaces, pods, by the rule alone'
+shows 'name    http_requests_per_second for namespaces, pods, deployments.apps, by the rule alone'
+shows 'name    queue_length, by the rule alone'
+echo "ok: names and resources that follow from the rule alone"
+
+overrides() { # OVERRIDE: a file whose only rule has it
+    printf 'rules:\n- seriesQuery: x\n  resources: {overrides: {pod: {resource: pod}, other: %s}}\n' "$1"
+    printf '  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n'
+}
+overrides '{group: extensions, resource: deployment}' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'wrong.yaml:3: the override of label other names the resource "deployment" of the group "extensions", which does not exist; deployments is in the group "apps"'
+overrides '{resource: unicorn}' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'the override of label other names the resource "unicorn", which does not exist'
+overrides '{group: serving.kserve.io, resource: inferenceservice}' >"$dir/custom.yaml"
+check 0 "$dir/custom.yaml"
+shows 'Kubernetes itself has no inferenceservice.serving.kserve.io'
+check 1 --strict "$dir/custom.yaml"
+cat >"$dir/usage.yaml" <<'END'
+resourceRules:
+  cpu: &rule
+    containerQuery: sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    nodeQuery: sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    resources: {overrides: {pod: {resource: pod}, namespace: {resource: namespace}, instance: {resource: nods}}}
+    containerLabel: container
+  memory: *rule
+END
+check 1 "$dir/usage.yaml"
+shows 'the override of label instance names the resource "nods"'
+shows 'no label is mapped to nodes'
+echo "ok: resources that do not exist"
+
+: >"$dir/prometheus.yml"
+"$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
+pids=$!
+wait_for "the engine" grep -q 'is ready' "$dir/engine.log"
+url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+check 1 --source="$url" "$dir/rules.yaml"
+shows 'name    DCGM_FI_DEV_GPU_UTIL_AVG for namespaces, pods, by the rule alone'
+shows 'BROKEN  seriesQuery matches no series'
+
+explain() { # METRIC-PATH
+    code=0
+    "$gpuscale" explain metric --config="$dir/rules.yaml" --source="$url" "/apis/$1" >"$dir/out" 2>&1 || code=$?
+    [ $code = 1 ] || { cat "$dir/out"; fail "explain metric $1: exit code $code"; }
+}
+explain custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/DCGM_FI_DEV_GPU_UTIL_AVG
+shows "the rule at $dir/rules.yaml:2 serves it, but its series were not found: DCGM_FI_DEV_GPU_UTIL{exported_pod"
+shows "fix     gpuscale check adapter $dir/rules.yaml --source=$url"
+explain external.metrics.k8s.io/v1beta1/namespaces/ml/queue_length
+shows 'serves it, but its series were not found: {__name__="queue_length"}'
+explain custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/another
+shows 'no rule serves it'
+echo "ok: a rule whose series were not found"

@@ -116,6 +116,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->probe.source = f->source;
     if (f->probe.period_ms)
         f->options.probe = probe_new(&f->loop, &f->probe);
+    f->options.loop = &f->loop;
     f->options.auth = f->auth;
     f->options.kube = f->kube;
     assert_ok(api_new(&f->options, &f->api));
@@ -170,16 +171,22 @@ static inline void fixture_done(void *arg, const struct http_answer *a, struct g
 }
 
 // headers may be NULL. The answer is in f; returns its status.
-static inline int fixture_get(struct api_fixture *f, const char *path,
-                              const struct http_header *headers)
+static inline int fixture_send(struct api_fixture *f, const char *method, const char *path,
+                               const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = fixture_done};
-    const struct http_call call = {.path = path, .headers = headers};
+    const struct http_call call = {.method = method, .path = path, .headers = headers};
     f->done = false;
     http_send(f->client, &call, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;
+}
+
+static inline int fixture_get(struct api_fixture *f, const char *path,
+                              const struct http_header *headers)
+{
+    return fixture_send(f, "GET", path, headers);
 }
 
 static inline void fixture_has(const struct api_fixture *f, const char *text)

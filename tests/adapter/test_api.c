@@ -185,6 +185,95 @@ static void test_table(void **state)
     stop(&f);
 }
 
+// --- methods and parameters: codes and texts are those of prometheus-adapter ---
+
+static void test_parameters(void **state)
+{
+    static const struct {
+        int status;
+        const char *path, *text;
+    } cases[] = {
+        {405, USAGE "/pods?watch=true",
+         "\"message\":\"watch is not supported on resources of kind \\\"pods.metrics.k8s.io\\\"\","
+         "\"reason\":\"MethodNotAllowed\",\"details\":{\"group\":\"metrics.k8s.io\",\"kind\":"
+         "\"pods\"}"},
+        {200, USAGE "/namespaces/ml/pods/p0?watch=true", "\"kind\":\"PodMetrics\""},
+        {200, USAGE "/namespaces/ml/pods?watch=false", "PodMetricsList"},
+        {405, EXTERNAL "/namespaces/ml/queue?watch=1", "kind \\\"*.external.metrics.k8s.io\\\""},
+        {200, V1 ONE "?watch=true", "\"value\":\"42\""},
+        {400, USAGE "/pods?labelSelector=a%3D%3D%3D", "found '=', expected: identifier"},
+        {400, USAGE "/pods?fieldSelector=bad", "invalid selector: 'bad'; can't understand 'bad'"},
+        {400, USAGE "/pods?fieldSelector=spec.nodeName%3Dx",
+         "\\\"spec.nodeName\\\" is not a known field selector: only \\\"metadata.name\\\", "},
+        {400, USAGE "/pods?limit=abc", "strconv.ParseInt: parsing \\\"abc\\\": invalid syntax"},
+        {400, USAGE "/pods?timeoutSeconds=abc", "\"reason\":\"BadRequest\""},
+        {200, USAGE "/namespaces/ml/pods/p0?limit=abc", "\"kind\":\"PodMetrics\""},
+        {422, USAGE "/pods?resourceVersionMatch=Foo",
+         "ListOptions.meta.k8s.io \\\"\\\" is invalid: [resourceVersionMatch: Forbidden: "
+         "resourceVersionMatch is forbidden unless resourceVersion is provided, "
+         "resourceVersionMatch: Unsupported value: \\\"Foo\\\": supported values: \\\"Exact\\\", "
+         "\\\"NotOlderThan\\\", \\\"\\\"]"},
+        {422, USAGE "/pods?sendInitialEvents=true", "sendInitialEvents is forbidden for list"},
+        {200, V1 ONE "?resourceVersionMatch=Foo", "\"value\":\"42\""},
+        {400, V1 ONE "?limit=abc", "strconv.ParseInt"},
+        {400, V1 ONE "?fieldSelector=bad", "can't understand 'bad'"},
+        {400, V1 "?timeout=abc", "time: invalid duration \\\"abc\\\""},
+        {504, V1 ONE "?timeout=1us",
+         "Timeout: request did not complete within the allotted timeout"},
+        {200, V1 ONE "?timeout=-1s", "\"value\":\"42\""},
+        {200, V1 ONE "?timeout=1m", "\"value\":\"42\""},
+    };
+    struct fixture f = {0};
+    start(&f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        if (fixture_get(&f.api, cases[i].path, NULL) != cases[i].status)
+            fail_msg("%s: %d %s", cases[i].path, f.api.status, f.api.body.data);
+        fixture_has(&f.api, cases[i].text);
+    }
+    f.api.hung = true; // a source that never answers
+    assert_int_equal(fixture_get(&f.api, V1 ONE "?timeout=20ms", NULL), 504);
+    assert_int_equal(fixture_get(&f.api, USAGE "/pods?timeout=20ms", NULL), 504);
+    stop(&f);
+}
+
+static void test_methods(void **state)
+{
+    static const char *const paths[] = {"/apis", V1, V1 ONE, USAGE "/pods", "/version"};
+    static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
+    struct fixture f = {0};
+    start(&f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
+        for (size_t k = 0; k < GS_ARRAY_LEN(methods); k++) {
+            assert_int_equal(fixture_send(&f.api, methods[k], paths[i], NULL), 405);
+            fixture_has(&f.api, "\"reason\":\"MethodNotAllowed\",\"details\":{},\"code\":405");
+        }
+    assert_int_equal(fixture_send(&f.api, "POST", "/healthz", NULL), 200);
+    stop(&f);
+}
+
+static void test_forms(void **state)
+{
+#define AS(form) "application/json;as=" form ";v=v1;g=meta.k8s.io"
+    struct fixture f = {0};
+    start(&f);
+    assert_int_equal(get_as(&f, USAGE "/pods", AS("Foo")), 406);
+    fixture_has(&f.api, "\"reason\":\"NotAcceptable\"");
+    assert_int_equal(get_as(&f, USAGE "/pods", AS("Foo") ",application/json"), 200);
+    fixture_has(&f.api, "PodMetricsList");
+    assert_int_equal(get_as(&f, V1 ONE, AS("Table")), 406);
+    assert_int_equal(get_as(&f, EXTERNAL "/namespaces/ml/queue", AS("Foo")), 406);
+    assert_int_equal(get_as(&f, USAGE "/pods", AS("PartialObjectMetadata")), 406);
+    fixture_has(&f.api, "but the requested object is a list");
+    assert_int_equal(get_as(&f, USAGE "/pods", AS("PartialObjectMetadataList")), 200);
+    fixture_has(&f.api, "\"items\":[{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":"
+                        "\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"p0\"");
+    assert_int_equal(get_as(&f, USAGE "/namespaces/ml/pods/p0", AS("PartialObjectMetadata")), 200);
+    fixture_has(&f.api, "{\"kind\":\"PartialObjectMetadata\"");
+    assert_int_equal(get_as(&f, USAGE "/pods?includeObject=Foo", AS("Table")), 400);
+    fixture_has(&f.api, "must be 'Metadata', 'Object', 'None', or empty");
+    stop(&f);
+}
+
 // --- OpenAPI ---
 
 // Each reference leads to a schema; counts them.
@@ -402,17 +491,13 @@ static void test_source_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_no_numbers),
-        cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_openapi),
-        cmocka_unit_test(test_health),
-        cmocka_unit_test(test_empty_lists),
-        cmocka_unit_test(test_ages),
-        cmocka_unit_test(test_many_pods),
-        cmocka_unit_test(test_source_down),
-        cmocka_unit_test(test_ready_without_queries),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_accept),       cmocka_unit_test(test_table),
+        cmocka_unit_test(test_openapi),      cmocka_unit_test(test_health),
+        cmocka_unit_test(test_parameters),   cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_empty_lists),
+        cmocka_unit_test(test_ages),         cmocka_unit_test(test_many_pods),
+        cmocka_unit_test(test_source_down),  cmocka_unit_test(test_ready_without_queries),
         cmocka_unit_test(test_source_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 // ask for protobuf first (the autoscaler, kubectl top) also take JSON.
 #include "adapter/api/api_private.h"
 
+#include <string.h>
 #include <strings.h>
 
 // "application/json", "application/*", "*/*", with any parameters.
@@ -17,40 +18,54 @@ static bool is_json(struct gs_slice type)
     return bare.len == 0;
 }
 
-bool api_accepts_json(const struct http_exchange *x)
+static struct gs_slice parameter(struct gs_slice type, const char *name)
 {
-    const char *accept = http_header(x, "Accept");
-    struct gs_slice rest = gs_slice_of(accept ? accept : "");
-    while (rest.data)
-        if (is_json(gs_slice_cut(&rest, ',')))
-            return true;
-    return false;
-}
-
-static bool has_parameter(struct gs_slice type, const char *want)
-{
-    while (type.data)
-        if (gs_slice_eq_str(gs_slice_trim(gs_slice_cut(&type, ';')), want))
-            return true;
-    return false;
-}
-
-// The first form that is known counts, as clients write what they like best first.
-const char *api_wants_table(const struct http_exchange *x)
-{
-    const char *accept = http_header(x, "Accept");
-    struct gs_slice rest = gs_slice_of(accept ? accept : "");
-    while (rest.data) {
-        struct gs_slice type = gs_slice_cut(&rest, ',');
-        bool table = has_parameter(type, "as=Table") && has_parameter(type, "g=meta.k8s.io");
-        if (!is_json(type))
-            continue;
-        if (table && has_parameter(type, "v=v1"))
-            return "meta.k8s.io/v1";
-        if (table && has_parameter(type, "v=v1beta1"))
-            return "meta.k8s.io/v1beta1";
-        if (!memchr(type.data, '=', type.len))
-            return NULL;
+    size_t n = strlen(name);
+    while (type.data) {
+        struct gs_slice p = gs_slice_trim(gs_slice_cut(&type, ';'));
+        if (p.len > n && p.data[n] == '=' && memcmp(p.data, name, n) == 0)
+            return gs_slice_make(p.data + n + 1, p.len - n - 1);
     }
-    return NULL;
+    return GS_SLICE("");
+}
+
+// Objects of metrics.k8s.io have other forms. The aggregated form of discovery is answered plainly,
+// which the aggregator takes, too.
+static enum api_form form_of_type(struct gs_slice type, const struct api_path *p,
+                                  const char **ret_version)
+{
+    struct gs_slice as = parameter(type, "as"), v = parameter(type, "v");
+    if (!is_json(type))
+        return API_NOT_ACCEPTABLE;
+    if (!as.len || gs_slice_eq_str(as, "APIGroupDiscoveryList"))
+        return API_PLAIN;
+    if (p->kind != API_USAGE || !gs_slice_eq_str(parameter(type, "g"), "meta.k8s.io"))
+        return API_NOT_ACCEPTABLE;
+    if (gs_slice_eq_str(v, "v1"))
+        *ret_version = "meta.k8s.io/v1";
+    else if (gs_slice_eq_str(v, "v1beta1"))
+        *ret_version = "meta.k8s.io/v1beta1";
+    else
+        return API_NOT_ACCEPTABLE;
+    return gs_slice_eq_str(as, "Table")                       ? API_TABLE
+           : gs_slice_eq_str(as, "PartialObjectMetadata")     ? API_PARTIAL
+           : gs_slice_eq_str(as, "PartialObjectMetadataList") ? API_PARTIAL_LIST
+                                                              : API_NOT_ACCEPTABLE;
+}
+
+enum api_form api_form_of(const struct http_exchange *x, const struct api_path *p,
+                          const char **ret_version)
+{
+    const char *accept = http_header(x, "Accept");
+    struct gs_slice rest = gs_slice_of(accept ? accept : "");
+    enum api_form form = API_NOT_ACCEPTABLE;
+    while (rest.data && form == API_NOT_ACCEPTABLE)
+        form = form_of_type(gs_slice_cut(&rest, ','), p, ret_version);
+    return form;
+}
+
+bool api_accepts(const struct http_exchange *x, const struct api_path *p)
+{
+    const char *version;
+    return api_form_of(x, p, &version) != API_NOT_ACCEPTABLE;
 }

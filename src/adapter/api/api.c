@@ -26,6 +26,7 @@ struct gs_error *api_new(const struct api_options *o, struct api **ret)
 static void call_free(struct api_call *c)
 {
     TAILQ_REMOVE(&c->a->calls, c, all);
+    api_end_timeout(c);
     auth_cancel(c->auth);
     provider_cancel(c->ask);
     api_usage_cancel(c->usage);
@@ -99,31 +100,28 @@ static void on_gone(void *arg)
     call_free(arg);
 }
 
-static bool wants_watch(const struct http_exchange *x)
-{
-    const char *watch = http_query(x, "watch");
-    return watch && !gs_streq(watch, "false") && !gs_streq(watch, "0");
-}
-
 static void serve_group(struct api_call *c)
 {
-    if (!gs_streq(http_method(c->x), "GET") ||
-        (wants_watch(c->x) && gs_streq(c->path.group, API_EXTERNAL))) {
-        kube_reply_failure(c->x, 405, "MethodNotAllowed",
-                           "the server does not allow this method on the requested resource");
+    if (api_refuse_list(c))
         api_call_end(c);
-    } else if (c->path.kind == API_METRIC) {
+    else if (c->path.kind == API_METRIC)
         api_metric(c);
-    } else if (c->a->w.config->resource.present || !api_pass_on(c, "")) {
+    else
         api_usage(c);
-    }
 }
 
 static void dispatch(struct api_call *c)
 {
     struct http_exchange *x = c->x;
     bool ours = c->path.group && api_has_group(c->a, c->path.group);
-    if (ours && !api_accepts_json(x) && !api_previous(c->a, c->path.group)) {
+    if (api_refuse_request(c)) {
+        api_call_end(c);
+        return;
+    }
+    if (ours && c->path.kind == API_USAGE && !c->a->w.config->resource.present &&
+        api_pass_on(c, ""))
+        return;
+    if (ours && !api_accepts(x, &c->path) && !api_previous(c->a, c->path.group)) {
         kube_reply_failure(x, 406, "NotAcceptable",
                            "only the following media types are accepted: application/json");
         api_call_end(c);

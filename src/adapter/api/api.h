@@ -26,6 +26,7 @@ struct api_world {
 };
 
 struct api_options {
+    uv_loop_t *loop; // of the timeouts that requests have; NULL: they have none
     struct auth *auth;
     struct audit *audit; // may be NULL
     // Who served the groups before; NULL: nobody.

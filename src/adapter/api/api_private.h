@@ -40,6 +40,7 @@ struct api_call {
     struct audit_event *audit;
     struct previous_op *passed;
     char *passed_cause;
+    uv_timer_t *timeout;   // of the parameter; NULL: none
     struct auth_user user; // where the previous owner is told
 };
 
@@ -56,12 +57,29 @@ bool api_discovery(struct api_call *c);
 bool api_reply_openapi(struct api_call *c);
 bool api_health(struct api_call *c);
 
+// --- methods and parameters (params.c) ---
+
+// True: the request is refused, and answered.
+bool api_refuse_request(struct api_call *c);
+bool api_refuse_list(struct api_call *c); // of a list that this API serves
+void api_end_timeout(struct api_call *c);
+
 // --- forms of answers (accept.c, table.c) ---
 
-bool api_accepts_json(const struct http_exchange *x);
-const char *api_wants_table(const struct http_exchange *x); // its version; NULL: no
+enum api_form {
+    API_NOT_ACCEPTABLE,
+    API_PLAIN,
+    API_TABLE,
+    API_PARTIAL,      // PartialObjectMetadata
+    API_PARTIAL_LIST, // PartialObjectMetadataList
+};
+bool api_accepts(const struct http_exchange *x, const struct api_path *p);
+// The first one of the request's that is known; ret_version: "meta.k8s.io/v1" or v1beta1.
+enum api_form api_form_of(const struct http_exchange *x, const struct api_path *p,
+                          const char **ret_version);
 // Of a PodMetricsList or NodeMetricsList, or one of either. include: the parameter includeObject.
 json_t *api_usage_table(const json_t *body, const char *version, const char *include);
+json_t *api_usage_partial(const json_t *body, const char *version);
 
 // --- the previous owner (pass_on.c) ---
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodMetrics and NodeMetrics as a table, for kubectl get.
+// PodMetrics and NodeMetrics in other forms: as a table, for kubectl get, and their metadata alone.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 #include "adapter/api/api_private.h"
 
@@ -78,4 +78,24 @@ json_t *api_usage_table(const json_t *body, const char *version, const char *inc
                      column("Name", "name", "Name of the resource"), column("cpu", "quantity", ""),
                      column("memory", "quantity", ""), column("Window", "duration", ""), "rows",
                      rows);
+}
+
+static json_t *partial(const json_t *item, const char *version)
+{
+    return json_pack("{s:s, s:s, s:O}", "kind", "PartialObjectMetadata", "apiVersion", version,
+                     "metadata", json_object_get(item, "metadata"));
+}
+
+json_t *api_usage_partial(const json_t *body, const char *version)
+{
+    const json_t *items = json_object_get(body, "items");
+    size_t i;
+    json_t *item;
+    if (!items)
+        return partial(body, version);
+    json_t *list = json_array();
+    json_array_foreach (items, i, item)
+        json_array_append_new(list, partial(item, version));
+    return json_pack("{s:s, s:s, s:{}, s:o}", "kind", "PartialObjectMetadataList", "apiVersion",
+                     version, "metadata", "items", list);
 }

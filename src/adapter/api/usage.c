@@ -214,17 +214,48 @@ static void not_found(struct usage_call *u, const char *resource)
     kube_reply_status(u->c->x, kube_status_not_found(resource, name));
 }
 
-static void reply_body(struct http_exchange *x, struct gs_slice body)
+// NULL: in the form that it is in.
+static const char *wrong_form(const struct usage_call *u, enum api_form form)
 {
-    const char *table = api_wants_table(x);
-    GS_AUTO_JSON json_t *value = NULL, *rows = NULL;
-    gs_error_free(table ? gs_json_parse(body, false, &value) : NULL);
+    if (form == API_PARTIAL && !u->one)
+        return "you requested PartialObjectMetadata, but the requested object is a list";
+    if (form == API_PARTIAL_LIST && u->one)
+        return "you requested PartialObjectMetadataList, but the requested object is not a list";
+    return NULL;
+}
+
+static bool is_include(const char *text)
+{
+    return !text || !*text || gs_streq(text, "Metadata") || gs_streq(text, "Object") ||
+           gs_streq(text, "None");
+}
+
+static void reply_body(struct usage_call *u, struct gs_slice body)
+{
+    struct http_exchange *x = u->c->x;
+    const char *version = NULL, *include = http_query(x, "includeObject");
+    enum api_form form = api_form_of(x, &u->c->path, &version);
+    const char *wrong = wrong_form(u, form);
+    GS_AUTO_JSON json_t *value = NULL, *other = NULL;
+    if (wrong) {
+        kube_reply_failure(x, 406, "NotAcceptable", "%s", wrong);
+        return;
+    }
+    if (form == API_TABLE && !is_include(include)) {
+        kube_reply_failure(x, 400, "BadRequest",
+                           "Unable to convert to Table as requested: includeObject: Invalid value: "
+                           "\"%s\": must be 'Metadata', 'Object', 'None', or empty",
+                           include);
+        return;
+    }
+    gs_error_free(form != API_PLAIN ? gs_json_parse(body, false, &value) : NULL);
     if (!value) {
         kube_reply_compact(x, 200, body);
         return;
     }
-    rows = api_usage_table(value, table, http_query(x, "includeObject"));
-    kube_reply_json(x, 200, rows);
+    other = form == API_TABLE ? api_usage_table(value, version, include)
+                              : api_usage_partial(value, version);
+    kube_reply_json(x, 200, other);
 }
 
 static void reply(struct usage_call *u)
@@ -255,7 +286,7 @@ static void reply(struct usage_call *u)
         return;
     }
     gs_buf_add_str(&out, u->one ? "\n" : "]}\n");
-    reply_body(u->c->x, gs_buf_slice(&out));
+    reply_body(u, gs_buf_slice(&out));
 }
 
 // --- asking ---

@@ -30,9 +30,10 @@ static void fail(struct provider_call *c, const struct registry_rule_state *s)
                       "the rule at %s serves it, but its series were not found: %s", r->place,
                       r->series_query);
     else
-        provider_fail(c, PROVIDER_NO_METRIC,
-                      "the rule at %s serves it, but its series have no label that names a resource",
-                      r->place);
+        provider_fail(
+            c, PROVIDER_NO_METRIC,
+            "the rule at %s serves it, but its series have no label that names a resource",
+            r->place);
 }
 
 bool provider_fail_idle(struct provider_call *c)

@@ -9,8 +9,7 @@ char *override_wrong(const struct adapter_override *o, const struct mapper *m)
         return NULL;
     const struct mapped *other = mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
     struct gs_buf text = {0};
-    gs_buf_addf(&text, "the override of label %s names the resource \"%s\"", o->label,
-                o->resource);
+    gs_buf_addf(&text, "the override of label %s names the resource \"%s\"", o->label, o->resource);
     if (*o->group)
         gs_buf_addf(&text, " of the group \"%s\"", o->group);
     gs_buf_add_str(&text, ", which does not exist");

@@ -179,7 +179,8 @@ static struct gs_error *start(struct run *r)
         return err;
     const struct probe_options probe = {.source = r->source};
     r->probe = probe_new(&r->loop, &probe);
-    const struct api_options api = {.auth = r->auth,
+    const struct api_options api = {.loop = &r->loop,
+                                    .auth = r->auth,
                                     .audit = r->audit,
                                     .previous_custom = r->previous_custom,
                                     .previous_external = r->previous_external,

@@ -78,7 +78,8 @@ static void check_overrides(struct check *k, const struct adapter_resources *r)
         }
         check_broken(k, "%s: %s", o->place, wrong);
         if (!k->lab->kube && !*o->group)
-            check_fix("write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
+            check_fix(
+                "write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
     }
 }
 
@@ -131,8 +132,9 @@ void check_show_own_name(struct check *k)
     else if (list.len)
         printf("  name    %s for %s, by the rule alone\n", name.data, list.data);
     else
-        printf("  name    %s, by the rule alone; its resources depend on the labels of the series\n",
-               name.data);
+        printf(
+            "  name    %s, by the rule alone; its resources depend on the labels of the series\n",
+            name.data);
 }
 
 // --- resource rules ---
@@ -158,13 +160,13 @@ static void check_usage(struct check *k, const char *name, const struct adapter_
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
         if (!texts[i] || !*texts[i])
             check_broken(k, "it has no %s: %s", keys[i],
-                   i == 1 ? "nodes have no metrics" : "pods have no metrics");
+                         i == 1 ? "nodes have no metrics" : "pods have no metrics");
     check_overrides(k, &r->resources);
     check_usage_labels(k, &r->resources);
 }
 
 size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
-                                   const struct adapter_resource_rules *r)
+                            const struct adapter_resource_rules *r)
 {
     struct check cpu = {.lab = lab}, memory = {.lab = lab};
     if (!r->present)

@@ -18,6 +18,11 @@ int64_t gs_mono_ns(void)
     return read_clock_ns(CLOCK_MONOTONIC);
 }
 
+int64_t gs_boot_ns(void)
+{
+    return read_clock_ns(CLOCK_BOOTTIME);
+}
+
 int64_t gs_unix_ms(void)
 {
     return read_clock_ns(CLOCK_REALTIME) / GS_NS_PER_MS;

@@ -11,6 +11,7 @@
 #define GS_NS_PER_SEC INT64_C(1000000000)
 
 int64_t gs_mono_ns(void); // CLOCK_MONOTONIC
+int64_t gs_boot_ns(void); // CLOCK_BOOTTIME: goes on while the machine is suspended
 int64_t gs_unix_ms(void); // CLOCK_REALTIME
 int64_t gs_unix_us(void);
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/trim.h"
 #include "engine/api/api.h"
+#include "engine/clock_steps.h"
 #include "engine/discovery/stats.h"
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
@@ -19,6 +20,8 @@ enum {
     DEFAULT_RETENTION_MS = 2 * 3600 * 1000,
     DEFAULT_LOOKBACK_MS = 5 * 60 * 1000,
     DEFAULT_TIMEOUT_MS = 2 * 60 * 1000,
+    MOST_AHEAD_MS = 60 * 1000,
+    AHEAD_MS = 1000, // samples that are more than this ahead of the clock are wrong
 };
 
 struct engine {
@@ -37,6 +40,7 @@ struct engine {
     struct engine_api *api;
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
+    struct clock_steps clock;
     uv_timer_t *gc, *sync;
     uv_timer_t *drain; // until when the end waits for receivers; NULL: it does not wait
     size_t n_flushing;
@@ -52,9 +56,65 @@ static void on_gc(uv_timer_t *t)
     tsdb_gc(e->db, gs_unix_ms());
 }
 
+// Samples that are ahead of the clock would be the newest until it has come there, and nothing
+// could be appended.
+static uint64_t drop_ahead(struct engine *e, int64_t now_ms)
+{
+    uint64_t n = tsdb_newest_ms(e->db) > now_ms + AHEAD_MS ? tsdb_cut(e->db, now_ms) : 0;
+    for (size_t i = 0; n && i < e->n_remotes; i++)
+        remote_write_cut(e->remotes[i], now_ms);
+    return n;
+}
+
+// At the start. Where all of the history is ahead, as with a clock that has lost its battery, it is
+// more likely that the clock is wrong.
+static void check_recovered(struct engine *e)
+{
+    struct tsdb_stats s;
+    int64_t now = gs_unix_ms();
+    if (tsdb_newest_ms(e->db) <= now + MOST_AHEAD_MS)
+        return;
+    tsdb_stats(e->db, &s);
+    char at[GS_RFC3339_SIZE];
+    gs_format_rfc3339(now, at);
+    if (s.min_t_ms > now)
+        gs_warn("engine",
+                "%s: all samples are newer than the clock, which says %s: is it right? What is "
+                "scraped now is hidden by them",
+                e->o.store.storage_path, at);
+    else
+        gs_warn("engine", "%s: %llu samples that are ahead of the clock, %s, are dropped",
+                e->o.store.storage_path, (unsigned long long)tsdb_cut(e->db, now), at);
+}
+
+static void watch_clock(struct engine *e)
+{
+    int64_t now = gs_unix_ms(), boot = gs_boot_ns() / GS_NS_PER_MS;
+    int64_t step = clock_steps_look(&e->clock, now, boot);
+    char by[GS_RFC3339_SIZE], to[GS_RFC3339_SIZE];
+    tsdb_set_grace(e->db, e->clock.grace_ms);
+    uint64_t dropped = clock_steps_is_back(&e->clock, boot) ? drop_ahead(e, now) : 0;
+    if (!step)
+        return;
+    gs_format_units((llabs(step) + 500) / 1000 * GS_NS_PER_SEC, by);
+    gs_format_rfc3339(now, to);
+    if (step > 0)
+        gs_warn(
+            "engine",
+            "the clock was set forward by %s, to %s: nothing is deleted for its age in the next "
+            "10 minutes",
+            by, to);
+    else
+        gs_warn(
+            "engine",
+            "the clock was set back by %s, to %s: %llu samples that were ahead of it are dropped",
+            by, to, (unsigned long long)dropped);
+}
+
 static void on_sync(uv_timer_t *t)
 {
     struct engine *e = t->data;
+    watch_clock(e);
     tsdb_sync(e->db);
 }
 
@@ -221,6 +281,9 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     for (size_t i = 0; i < e->n_remotes; i++)
         remote_write_metrics(e->remotes[i], out);
     sd_stats_write(&e->sd_stats, out);
+    metrics_write_family(out, "gpuscale_clock_steps_total", METRICS_COUNTER,
+                         "How often the wall clock was set, by two seconds or more.");
+    metrics_write_sample(out, "gpuscale_clock_steps_total", NULL, 0, (double)e->clock.n);
 }
 
 static struct gs_error *make_api(struct engine *e)
@@ -258,6 +321,7 @@ static struct gs_error *compose(struct engine *e)
     if (err)
         return err;
     gs_trim_heap(); // what only the recovery needed
+    check_recovered(e);
     e->promql = promql_engine_new(e->db, &e->o.query);
     struct scrape_manager_config scraping = {.kube = e->o.kube, .sd_stats = &e->sd_stats};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);

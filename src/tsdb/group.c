@@ -415,6 +415,42 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
     *ret_new = fresh;
 }
 
+int64_t tsdb_group_last_ms(const struct tsdb_group *g)
+{
+    return g->last_ms;
+}
+
+static void swap_rows(struct tsdb_group *g, size_t a, size_t b)
+{
+    double *row = g->rows[a];
+    size_t cap = g->rows_cap[a];
+    g->rows[a] = g->rows[b];
+    g->rows_cap[a] = g->rows_cap[b];
+    g->rows[b] = row;
+    g->rows_cap[b] = cap;
+}
+
+// The rows begin again, as before the first pass: the last one stays before them, so that what it
+// had and the next pass has not ends; one that a pass is filling goes on.
+void group_restart(struct tsdb_group *g, int64_t t_ms)
+{
+    if (g->last_ms <= t_ms)
+        return;
+    size_t next = row_of_next(g);
+    while (next) { // by turning: the order of the others does not matter
+        for (size_t i = 0; i + 1 < GROUP_ROWS; i++)
+            swap_rows(g, i, i + 1);
+        next--;
+    }
+    for (size_t i = 1; i + 1 < GROUP_ROWS; i++)
+        clear_row(g->rows[i], g->n);
+    g->db->heap.bytes -= (ptrdiff_t)times_unref(GS_TAKE(g->times));
+    g->last_ms = t_ms;
+    if (g->floor_ms > t_ms)
+        g->floor_ms = t_ms;
+    g->whole = false;
+}
+
 uint64_t tsdb_group_epoch(const struct tsdb_group *g)
 {
     return g->epoch;

@@ -64,6 +64,11 @@ struct snapshots *snapshots_open(const struct snapshot_config *cfg)
     return s;
 }
 
+void snapshots_add_retention(struct snapshots *s, int64_t ms)
+{
+    s->retention_ms += ms;
+}
+
 void snapshots_close(struct snapshots *s)
 {
     if (!s)

@@ -32,6 +32,7 @@ struct snapshot_config {
 };
 
 struct snapshots *snapshots_open(const struct snapshot_config *cfg);
+void snapshots_add_retention(struct snapshots *s, int64_t ms);
 void snapshots_close(struct snapshots *s);
 // Before wal_recover: the blocks of all files into db, the empty one of a start.
 void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,

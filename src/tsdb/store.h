@@ -84,7 +84,8 @@ struct tsdb {
     uint64_t serial;                   // of the last of them
     uint64_t settle_round, groups_made;
     struct wal_recovery recovered;
-    uint64_t appended, out_of_order, duplicates, refused, evicted;
+    uint64_t appended, out_of_order, duplicates, refused, evicted, cut;
+    int64_t grace_ms;        // part of cfg.retention_ms
     struct stream_heap heap; // of all series; its bytes count rows of groups too
     size_t bytes_labels;
     uint64_t samples_held; // appended and not dropped
@@ -112,6 +113,8 @@ const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t
 // The rows of the last pass; NULL before the first.
 const double *group_last_row(const struct tsdb_group *g);
 void group_settle(struct tsdb_group *g); // all rows go into blocks
+// A settled group whose passes after t_ms are dropped.
+void group_restart(struct tsdb_group *g, int64_t t_ms);
 // Samples of a series that are in rows alone, appended to ret.
 void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
                 struct tsdb_samples *ret);

@@ -296,6 +296,41 @@ void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
     }
 }
 
+// Takes away the blocks from the `from`th on. Returns how many samples they have.
+static uint64_t drop_newest(struct stream *s, size_t from, struct stream_heap *heap)
+{
+    uint64_t samples = 0;
+    if (s->open) {
+        samples += s->open->samples;
+        free_open(s, heap);
+    }
+    while (s->n_sealed > from) {
+        struct sealed *last = &s->sealed[--s->n_sealed];
+        samples += last->samples;
+        sealed_free(last, heap);
+    }
+    return samples;
+}
+
+// What stays of the last block is appended again: the newest block is one that takes values.
+void stream_cut(struct stream *s, int64_t t_ms, uint64_t *ret_samples, struct stream_heap *heap)
+{
+    if (stream_empty(s) || stream_last_ms(s) <= t_ms)
+        return;
+    struct tsdb_samples kept = {0};
+    size_t from = find_block(s, t_ms + 1);
+    struct sealed b = stream_block(s, from);
+    if (from && block_first_ms(&b) > t_ms)
+        b = stream_block(s, --from);
+    read_block(&b, INT64_MIN, t_ms, &kept);
+    *ret_samples += drop_newest(s, from, heap) - kept.n;
+    for (size_t i = 0; i < kept.n; i++)
+        stream_append(s, kept.t[i], kept.v[i], heap);
+    if (!s->open)
+        stream_clear(s, heap);
+    tsdb_samples_finish(&kept);
+}
+
 void stream_clear(struct stream *s, struct stream_heap *heap)
 {
     for (size_t i = 0; i < s->n_sealed; i++)

@@ -111,6 +111,8 @@ void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_h
 // Drops blocks whose samples are all older. *ret_samples: how many went.
 void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
                  struct stream_heap *heap);
+// Drops samples after t_ms. *ret_samples: how many went.
+void stream_cut(struct stream *s, int64_t t_ms, uint64_t *ret_samples, struct stream_heap *heap);
 // All of it.
 void stream_clear(struct stream *s, struct stream_heap *heap);
 struct sealed stream_block(const struct stream *s, size_t i); // the oldest is 0; also the open one

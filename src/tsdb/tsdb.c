@@ -93,6 +93,11 @@ uint64_t tsdb_refused(const struct tsdb *db)
     return db->duplicates + db->out_of_order;
 }
 
+int64_t tsdb_newest_ms(const struct tsdb *db)
+{
+    return db->newest_ms;
+}
+
 size_t tsdb_series_count(const struct tsdb *db)
 {
     return db->n_live;
@@ -162,6 +167,41 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
         db->evicted += held - db->samples_held;
 }
 
+void tsdb_set_grace(struct tsdb *db, int64_t ms)
+{
+    int64_t more = ms - db->grace_ms;
+    db->grace_ms = ms;
+    db->cfg.retention_ms += more;
+    if (!db->wal)
+        return;
+    wal_add_retention(db->wal, more);
+    snapshots_add_retention(db->snapshots, more);
+}
+
+uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
+{
+    uint64_t cut = 0;
+    struct tsdb_group *g;
+    if (db->newest_ms <= t_ms)
+        return 0;
+    TAILQ_FOREACH(g, &db->groups, all)
+    group_settle(g);
+    for (size_t i = 0; i < db->n_series; i++)
+        if (db->series[i].pairs && db->series[i].claims != SERIES_DEAD)
+            stream_cut(&db->series[i].samples, t_ms, &cut, &db->heap);
+    TAILQ_FOREACH(g, &db->groups, all)
+    group_restart(g, t_ms);
+    db->newest_ms = t_ms;
+    if (db->evicted_until_ms > t_ms)
+        db->evicted_until_ms = t_ms;
+    db->generation++;
+    db->samples_held -= cut;
+    db->cut += cut;
+    if (db->wal)
+        wal_put_cut(db->wal, t_ms);
+    return cut;
+}
+
 void tsdb_sync(struct tsdb *db)
 {
     if (!db->wal)
@@ -182,6 +222,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .duplicates = db->duplicates,
         .series_refused = db->refused,
         .evicted_samples = db->evicted,
+        .cut_samples = db->cut,
         .bytes_samples = (size_t)db->heap.bytes,
         .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
         .bytes_symbols = tsdb_symbols_bytes(db->symbols),

@@ -74,6 +74,8 @@ struct gs_error *tsdb_group_slot_always(struct tsdb_group *g, const struct metri
                                         size_t n, uint32_t *ret_slot);
 // GS_ECONFLICT when t_ms is not newer than the group's last pass.
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms);
+// Of the last pass; INT64_MIN before the first.
+int64_t tsdb_group_last_ms(const struct tsdb_group *g);
 // n samples of a pass that could not begin are counted as out of order.
 void tsdb_group_refuse(struct tsdb_group *g, size_t n);
 // The hot path: a store into a column. The first value of a slot in a pass stays; a second put
@@ -162,12 +164,18 @@ struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,
 // Drops samples older than the retention, series without samples, symbols nobody uses; evicts when
 // over max_bytes. Call each few seconds; bounded work a call.
 void tsdb_gc(struct tsdb *db, int64_t now_ms);
+// Drops all samples after t_ms: the clock was set back, and nothing could be appended until it is
+// there again. Returns how many went.
+uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms);
+// Keeps samples for longer than the retention by this time: the clock may be ahead.
+void tsdb_set_grace(struct tsdb *db, int64_t ms);
 // Writes what is buffered in the log to the operating system; call each second.
 void tsdb_sync(struct tsdb *db);
 
 struct tsdb_stats {
     size_t series, chunks, symbols, label_pairs;
     uint64_t samples_appended, out_of_order, duplicates, series_refused, evicted_samples;
+    uint64_t cut_samples; // by tsdb_cut()
     size_t bytes, bytes_samples, bytes_index, bytes_symbols;
     int64_t min_t_ms, max_t_ms; // of the samples held; INT64_MAX, INT64_MIN when empty
     bool wal_on, wal_failing;   // failing: the disk does not take writes, memory only for now
@@ -175,6 +183,7 @@ struct tsdb_stats {
     uint64_t blocks_bytes; // of wal_bytes: files of blocks, which samples are read from
 };
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret);
+int64_t tsdb_newest_ms(const struct tsdb *db); // of all samples; INT64_MIN: none
 size_t tsdb_series_count(const struct tsdb *db);
 // The series names and label names with the most series, for /api/v1/status/tsdb: fn per metric
 // name with its number of series.

@@ -298,6 +298,20 @@ void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms
     finish_record(w, start);
 }
 
+void wal_put_cut(struct wal *w, int64_t t_ms)
+{
+    if (w->fd < 0)
+        start_segment(w, gs_unix_ms());
+    size_t start = wal_record_begin(&w->buffer, WAL_CUT);
+    wal_put_signed(&w->buffer, t_ms);
+    finish_record(w, start);
+}
+
+void wal_add_retention(struct wal *w, int64_t ms)
+{
+    w->retention_ms += ms;
+}
+
 void wal_series_gone(struct wal *w, tsdb_ref ref)
 {
     if (ref / 64 < w->seen_words)

@@ -47,6 +47,9 @@ uint32_t wal_group_new(struct wal *w);
 void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
               const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms);
 void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value);
+// Samples after t_ms do not count from here on.
+void wal_put_cut(struct wal *w, int64_t t_ms);
+void wal_add_retention(struct wal *w, int64_t ms);
 // The number may mean another series from now on.
 void wal_series_gone(struct wal *w, tsdb_ref ref);
 void wal_flush(struct wal *w, int64_t now_ms);

@@ -21,6 +21,7 @@ enum wal_type {
     WAL_PASS = 3,    // group, time, count, values
     WAL_SAMPLE = 4,  // ref, time, value
     WAL_HISTORY = 5, // of a file of blocks: see snapshot.h
+    WAL_CUT = 6,     // time: samples after it that come before in the log do not count
 };
 
 // Appends a record around a payload that add() has written: begin returns where it starts.

@@ -148,6 +148,15 @@ static bool read_sample(struct recovery *r, struct wal_cursor *c)
     return true;
 }
 
+static bool read_cut(struct recovery *r, struct wal_cursor *c)
+{
+    int64_t t = wal_get_signed(c);
+    if (c->bad || !wal_time_is_sane(t))
+        return false;
+    r->stats->samples -= tsdb_cut(r->db, t);
+    return true;
+}
+
 static bool read_record(struct recovery *r, struct wal_record *record)
 {
     switch (record->type) {
@@ -159,6 +168,8 @@ static bool read_record(struct recovery *r, struct wal_record *record)
         return read_pass(r, &record->payload);
     case WAL_SAMPLE:
         return read_sample(r, &record->payload);
+    case WAL_CUT:
+        return read_cut(r, &record->payload);
     case WAL_HISTORY: // not in the log
         break;
     }

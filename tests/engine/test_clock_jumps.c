@@ -5,6 +5,7 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
+#include "net/http_client.h"
 #include "net/http_server.h"
 
 #include <sys/syscall.h>
@@ -121,6 +122,20 @@ static void goes_on(struct fixture *f)
     loop_until(&f->loop, f->writes > writes);
 }
 
+struct metrics_reply {
+    const char *line;
+    bool done, found;
+};
+
+static void metrics_took(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct metrics_reply *r = arg;
+    assert_null(err);
+    GS_AUTO_FREE char *text = gs_slice_dup(answer->body);
+    r->found = strstr(text, r->line) != NULL;
+    r->done = true;
+}
+
 static void forward_is_a_gap(void **state)
 {
     struct fixture f;
@@ -154,7 +169,7 @@ static void back_and_forth(void **state)
     int scrapes = f.scrapes;
     size_t ups = samples(&f, "up");
     loop_until(&f.loop, f.scrapes >= scrapes + 5);
-    // What is scraped is kept, right behind what there is.
+    // What is scraped is kept; what is ahead of the clock is dropped.
     loop_until(&f.loop, samples(&f, "up") >= ups + 5);
     loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
     ahead_ms += HOUR_MS;
@@ -181,11 +196,97 @@ static void a_long_way_back_and_on_from_there(void **state)
     (void)state;
 }
 
+// Samples up to t_ms of the series with this name.
+static size_t samples_until(const struct fixture *f, const char *name, int64_t t_ms)
+{
+    const struct tsdb *db = engine_tsdb(f->engine);
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    struct tsdb_samples s = {0};
+    size_t n = 0;
+    assert_ok(tsdb_find(db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
+    for (size_t i = 0; i < refs.len; i++) {
+        tsdb_read(db, refs.items[i], INT64_MIN, t_ms, &s);
+        n += s.n;
+    }
+    tsdb_refs_finish(&refs);
+    tsdb_samples_finish(&s);
+    return n;
+}
+
+static bool fires(const struct fixture *f)
+{
+    const struct tsdb *db = engine_tsdb(f->engine);
+    const struct tsdb_matcher m[] = {{GS_SLICE("__name__"), GS_SLICE("ALERTS"), TSDB_EQ, NULL},
+                                     {GS_SLICE("alertstate"), GS_SLICE("firing"), TSDB_EQ, NULL}};
+    struct tsdb_refs refs = {0};
+    double v = 0;
+    assert_ok(tsdb_find(db, m, 2, INT64_MIN, INT64_MAX, 0, &refs));
+    if (refs.len)
+        tsdb_latest(db, refs.items, 1, gs_unix_ms(), gs_unix_ms() - 5 * 60000, &v, NULL);
+    tsdb_refs_finish(&refs);
+    return v == 1;
+}
+
+static bool metrics_have(struct fixture *f, const char *line)
+{
+    struct http_client *client = http_client_new_loopback(&f->loop, engine_handle, f->engine, NULL);
+    struct metrics_reply r = {.line = line};
+    const struct http_callbacks cb = {.on_done = metrics_took};
+    http_send(client, &(struct http_call){.path = "/metrics"}, &cb, &r);
+    loop_until(&f->loop, r.done);
+    http_client_free(client);
+    return r.found;
+}
+
+// A clock that is wrong for a moment blinds nobody, deletes nothing and leaves nothing behind.
+static void ahead_for_a_moment(int64_t jump_ms)
+{
+    struct fixture f;
+    start(&f);
+    loop_until(&f.loop, value_now(&f, "half") == 45 && fires(&f));
+    loop_until(&f.loop, samples(&f, "up") >= 20);
+    loop_for_ms(&f.loop, 1200); // the clock is looked at each second
+    int64_t before = gs_unix_ms();
+    size_t ups = samples_until(&f, "up", before);
+    ahead_ms += jump_ms;
+    loop_until(&f.loop,
+               samples_until(&f, "up", before + jump_ms / 2) < samples_until(&f, "up", INT64_MAX));
+    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    assert_true(metrics_have(&f, "\ngpuscale_clock_steps_total 1\n"));
+    ahead_ms -= jump_ms;
+    loop_until(&f.loop, tsdb_newest_ms(engine_tsdb(f.engine)) <= gs_unix_ms());
+    loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
+    loop_until(&f.loop, fires(&f));
+    assert_true(samples_until(&f, "up", before) >= ups);
+    assert_true(metrics_have(&f, "\ngpuscale_clock_steps_total 2\n"));
+    assert_false(metrics_have(&f, "\ngpuscale_tsdb_ahead_samples_dropped_total 0\n"));
+    int writes = f.writes;
+    size_t now = samples(&f, "up");
+    loop_until(&f.loop, samples(&f, "up") >= now + 10 && f.writes > writes);
+    assert_true(tsdb_newest_ms(engine_tsdb(f.engine)) <= gs_unix_ms());
+    finish(&f);
+}
+
+static void a_day_ahead_for_a_moment(void **state)
+{
+    (void)state;
+    ahead_for_a_moment(24 * HOUR_MS);
+}
+
+static void an_hour_ahead_for_a_moment(void **state)
+{
+    (void)state;
+    ahead_for_a_moment(HOUR_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_is_a_gap),
         cmocka_unit_test(back_and_forth),
+        cmocka_unit_test(a_day_ahead_for_a_moment),
+        cmocka_unit_test(an_hour_ahead_for_a_moment),
         cmocka_unit_test(a_long_way_back_and_on_from_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

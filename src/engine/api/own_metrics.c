@@ -128,6 +128,8 @@ static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
             (double)s->series_refused);
     counter(out, "gpuscale_tsdb_evicted_samples_total", "Samples dropped at the memory limit.",
             (double)s->evicted_samples);
+    counter(out, "gpuscale_tsdb_ahead_samples_dropped_total",
+            "Samples dropped because the clock was set back before them.", (double)s->cut_samples);
     gauge(out, "gpuscale_tsdb_wal_on", "1 when samples are also written to disk.", s->wal_on);
     if (!s->wal_on)
         return;

@@ -419,6 +419,22 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     return w;
 }
 
+static void bound(int64_t *t, int64_t t_ms)
+{
+    if (*t > t_ms)
+        *t = t_ms;
+}
+
+void remote_write_cut(struct remote_write *w, int64_t t_ms)
+{
+    bound(&w->start_ms, t_ms);
+    bound(&w->newest_sent_ms, t_ms);
+    for (size_t i = 0; i < w->sent_cap; i++)
+        bound(&w->sent[i].t_ms, t_ms);
+    for (size_t i = 0; i < w->n_marks; i++) // of a batch under way
+        bound(&w->marks[i].to.t_ms, t_ms);
+}
+
 bool remote_write_is(const struct remote_write *w, const struct engine_remote_write_config *cfg)
 {
     return gs_streq(w->cfg->url, cfg->url) &&

@@ -22,5 +22,7 @@ void remote_write_reconfigure(struct remote_write *w, const struct engine_remote
 // Sends what there is now without waiting for more; done when the receiver has it or refused it for
 // good. Once.
 void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *arg);
+// The store has dropped all samples after t_ms: what comes now is to be sent.
+void remote_write_cut(struct remote_write *w, int64_t t_ms);
 void remote_write_free(struct remote_write *w);
 void remote_write_metrics(const struct remote_write *w, struct gs_buf *out);

@@ -242,11 +242,25 @@ static void add_sample(struct gathering *g, const struct rule *rule, const struc
     g->items[g->n++] = (struct rule_sample){labels, n, value};
 }
 
+// Times that are ahead belong to a clock that was set back since: an alert must not wait until they
+// come.
+static void bound_times(struct active_alert *x, int64_t t_ms)
+{
+    int64_t *times[] = {&x->a.active_at_ms, &x->a.fired_at_ms, &x->a.keep_firing_since_ms,
+                        &x->a.resolved_at_ms};
+    for (size_t i = 0; i < GS_ARRAY_LEN(times); i++)
+        if (*times[i] > t_ms)
+            *times[i] = t_ms;
+    if (x->last_sent_ms > t_ms)
+        x->last_sent_ms = 0;
+}
+
 static void one_alert(struct rule_state *s, struct active_alert *x, bool has_result, int64_t t_ms,
                       struct gathering *g, bool *ret_forget, size_t *active)
 {
     struct rule_alert *a = &x->a;
     bool keep_firing = false;
+    bound_times(x, t_ms);
     if (has_result)
         a->keep_firing_since_ms = 0;
     else

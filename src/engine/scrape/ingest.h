@@ -20,6 +20,8 @@ void scrape_ingest_free(struct scrape_ingest *in); // without ending its series
 // forgotten, the series go on.
 void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg);
 
+// The time of a scrape that begins now: after the last one, also where the clock was set back.
+int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms);
 // An answer (already decompressed). t_ms: start of the scrape, the samples' time; duration_s: until
 // the body was there. content_type NULL: none. All or nothing: on an error (malformed body, a limit
 // passed, no text format) the target's series end and up is 0, both done here; the error is for

@@ -61,7 +61,6 @@ struct scrape_ingest {
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
     uint64_t epoch, generation; // of the group and the store, when the last scrape ended
-    int64_t last_ms;
     struct scrape_ingest_counts counts;
 };
 
@@ -132,7 +131,6 @@ struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scr
     in->group = tsdb_group_new(db);
     in->reader = metrics_reader_new();
     in->metadata = scrape_metadata_new();
-    in->last_ms = INT64_MIN;
     metrics_reader_on_metadata(in->reader, on_metadata, in);
     return in;
 }
@@ -410,7 +408,6 @@ static void commit(struct scrape_ingest *in, int64_t t_ms, double up, double dur
     tsdb_group_commit(in->group, &added, &fresh);
     if (added < expected)
         in->counts.out_of_order += expected - added;
-    in->last_ms = t_ms;
 }
 
 static void keep_lines(struct pass *p)
@@ -463,6 +460,12 @@ static void pass_finish(struct pass *p)
     timed_pass_finish(&p->timed);
 }
 
+int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
+{
+    int64_t last_ms = tsdb_group_last_ms(in->group);
+    return now_ms > last_ms ? now_ms : last_ms + 1;
+}
+
 struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
                                     const char *content_type, int64_t t_ms, double duration_s)
 {
@@ -507,15 +510,13 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
 {
     // Within the same millisecond as a scrape the marker would not be newer than its samples.
-    if (t_ms <= in->last_ms)
-        t_ms = in->last_ms + 1;
+    t_ms = scrape_ingest_time(in, t_ms);
     GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
     if (err)
         return;
     size_t added, fresh;
     tsdb_group_commit(in->group, &added, &fresh);
     timed_end_gone(&in->timed, NULL, in->db, t_ms);
-    in->last_ms = t_ms;
 }
 
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret)

@@ -155,8 +155,9 @@ static void on_timer(uv_timer_t *timer)
         return;
     if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
         now = due;
-    // A clock that was set back does not stop the target: its time goes on by the interval.
-    t->started_ms = now > t->state.last_ms ? now : t->state.last_ms + 1;
+    // A clock that was set back does not stop the target: what it brings comes after what there is,
+    // until the samples ahead of the clock are dropped.
+    t->started_ms = scrape_ingest_time(t->ingest, now);
     t->started_ns = gs_mono_ns();
     const char *wrong = t->spec.error ? t->spec.error : t->refused;
     struct gs_error *err = wrong ? gs_error_new(GS_EINVAL, "%s", wrong) : NULL;
@@ -233,10 +234,8 @@ void scrape_target_free(struct scrape_target *t, bool end)
     if (!t)
         return;
     http_op_cancel(t->op);
-    if (end) {
-        int64_t now = gs_unix_ms();
-        scrape_ingest_end(t->ingest, now > t->state.last_ms ? now : t->state.last_ms + 1);
-    }
+    if (end)
+        scrape_ingest_end(t->ingest, gs_unix_ms());
     scrape_ingest_free(t->ingest);
     free(t->error);
     free(t->refused);

@@ -13,7 +13,6 @@ struct kube_state_feed {
     struct engine_scrape_config cfg;
     struct scrape_ingest *ingest;
     uv_timer_t *timer;
-    int64_t last_ms;
 };
 
 static void on_timer(uv_timer_t *timer)
@@ -21,11 +20,10 @@ static void on_timer(uv_timer_t *timer)
     struct kube_state_feed *f = timer->data;
     if (!kube_state_ready(f->state))
         return;
-    int64_t begun = gs_mono_ns(), now = gs_unix_ms();
-    f->last_ms = now > f->last_ms ? now : f->last_ms + 1;
+    int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
     struct gs_slice text = kube_state_text(f->state);
     double seconds = (double)(gs_mono_ns() - begun) / 1e9;
-    struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, f->last_ms, seconds);
+    struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, t_ms, seconds);
     if (err)
         gs_warn("kube_state", "%s", gs_error_message(err));
     gs_error_free(err);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/clock_steps.h"
+
+#include <stdlib.h>
+
+enum {
+    LEAST_STEP_MS = 2000,
+    // A clock that is wrong is set right within this time. Nothing is deleted on its word before.
+    GRACE_MS = 10 * 60 * 1000,
+    // Scrapes and evaluations that began before the step end within this time.
+    SET_BACK_MS = 15 * 1000,
+};
+
+int64_t clock_steps_look(struct clock_steps *c, int64_t wall_ms, int64_t boot_ms)
+{
+    int64_t step = c->boot_ms ? (wall_ms - c->wall_ms) - (boot_ms - c->boot_ms) : 0;
+    c->wall_ms = wall_ms;
+    c->boot_ms = boot_ms;
+    if (c->grace_ms && boot_ms >= c->grace_until_ms)
+        c->grace_ms = 0;
+    if (llabs(step) < LEAST_STEP_MS)
+        return 0;
+    c->n++;
+    c->grace_ms += step;
+    if (c->grace_ms < 0)
+        c->grace_ms = 0;
+    if (step > 0)
+        c->grace_until_ms = boot_ms + GRACE_MS;
+    else
+        c->set_back_until_ms = boot_ms + SET_BACK_MS;
+    return step;
+}
+
+bool clock_steps_is_back(const struct clock_steps *c, int64_t boot_ms)
+{
+    return boot_ms < c->set_back_until_ms;
+}

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 struct clock_steps {
-    int64_t wall_ms, boot_ms;   // at the last look; boot_ms 0: none yet
-    int64_t grace_ms;           // how far the clock was set forward and may be ahead
-    int64_t grace_until_ms;     // since the start of the machine
-    int64_t set_back_until_ms;  // likewise: what is ahead of the clock may still come
+    int64_t wall_ms, boot_ms;  // at the last look; boot_ms 0: none yet
+    int64_t grace_ms;          // how far the clock was set forward and may be ahead
+    int64_t grace_until_ms;    // since the start of the machine
+    int64_t set_back_until_ms; // likewise: what is ahead of the clock may still come
     uint64_t n;
 };
 

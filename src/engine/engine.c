@@ -41,6 +41,8 @@ struct engine {
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
     struct clock_steps clock;
+    int disk_error; // errno that the log has told of
+    int64_t disk_failing_ns;
     uv_timer_t *gc, *sync;
     uv_timer_t *drain; // until when the end waits for receivers; NULL: it does not wait
     size_t n_flushing;
@@ -111,11 +113,34 @@ static void watch_clock(struct engine *e)
             by, to, (unsigned long long)dropped);
 }
 
+// Once when it begins and once when it ends.
+static void watch_disk(struct engine *e)
+{
+    int error = tsdb_disk_error(e->db);
+    int64_t now_ns = gs_mono_ns();
+    if (error && !e->disk_error) {
+        e->disk_failing_ns = now_ns;
+        gs_err("engine",
+               "%s: the disk does not take the log of samples: %s. They are kept in memory and are "
+               "lost if the engine ends before it works again",
+               e->o.store.storage_path, strerror(error));
+    } else if (!error && e->disk_error) {
+        char after[GS_RFC3339_SIZE];
+        gs_format_units((now_ns - e->disk_failing_ns) / GS_NS_PER_SEC * GS_NS_PER_SEC, after);
+        gs_warn("engine",
+                "%s: the log of samples is written again after %s; samples of that time are in "
+                "memory only until the next snapshot",
+                e->o.store.storage_path, after);
+    }
+    e->disk_error = error;
+}
+
 static void on_sync(uv_timer_t *t)
 {
     struct engine *e = t->data;
     watch_clock(e);
     tsdb_sync(e->db);
+    watch_disk(e);
 }
 
 static uv_timer_t *start_timer(struct engine *e, uv_timer_cb cb, uint64_t every_ms)

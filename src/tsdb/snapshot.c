@@ -10,7 +10,9 @@
 #include "tsdb/wal_codec.h"
 #include "tsdb/wal_files.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEFAULT_LOG_BYTES ((uint64_t)128 << 20)
@@ -33,6 +35,7 @@ struct snapshots {
     enum { RESTING, WRITING, MAPPING } state;
     bool whole; // a snapshot: it takes open blocks too, and the log before it goes
     bool failed;
+    bool told;         // the log has it that they fail
     bool all;          // the last snapshot failed: open blocks that it took as written are not
     int64_t oldest_ms; // what is older is dropped on the way
     int fd;
@@ -232,12 +235,20 @@ static void settled(struct snapshots *s, struct wal *w, bool ok)
         s->all = !ok;
     s->at = 0;
     if (!ok) {
-        gs_warn("tsdb", "%s: a snapshot of the samples could not be written; the log keeps them",
-                s->dir);
+        if (!s->told)
+            gs_warn(
+                "tsdb",
+                "%s: a snapshot of the samples cannot be written (%s): they stay in memory and in "
+                "the log, and it is tried again",
+                s->dir, strerror(s->files.error ? s->files.error : EIO));
+        s->told = true;
         wal_files_drop_last(&s->files);
         rest(s);
         return;
     }
+    if (s->told)
+        gs_info("tsdb", "%s: snapshots are written again", s->dir);
+    s->told = false;
     if (s->whole)
         wal_drop_before(w, s->log_from);
     (void)wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks

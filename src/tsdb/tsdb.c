@@ -93,6 +93,14 @@ uint64_t tsdb_refused(const struct tsdb *db)
     return db->duplicates + db->out_of_order;
 }
 
+int tsdb_disk_error(const struct tsdb *db)
+{
+    struct wal_status status = {0};
+    if (db->wal)
+        wal_status(db->wal, &status);
+    return status.error;
+}
+
 int64_t tsdb_newest_ms(const struct tsdb *db)
 {
     return db->newest_ms;

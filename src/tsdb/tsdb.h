@@ -183,6 +183,8 @@ struct tsdb_stats {
     uint64_t blocks_bytes; // of wal_bytes: files of blocks, which samples are read from
 };
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret);
+// errno of what the disk refuses now: a write or fsync of the log; 0: nothing.
+int tsdb_disk_error(const struct tsdb *db);
 int64_t tsdb_newest_ms(const struct tsdb *db); // of all samples; INT64_MIN: none
 size_t tsdb_series_count(const struct tsdb *db);
 // The series names and label names with the most series, for /api/v1/status/tsdb: fn per metric

@@ -30,6 +30,7 @@ struct wal {
     int lock_fd, fd; // fd -1: no open segment
     uint64_t run;
     struct wal_files segments; // the last one is open when fd is
+    bool unsynced;             // fsync of the last complete segment failed
     struct file_sync *sync;    // the one before it is on its way to the disk
     int64_t opened_ms;
     uint64_t written; // samples, bytes since the start
@@ -55,13 +56,19 @@ static struct gs_error *lock_dir(struct wal *w)
     return NULL;
 }
 
+static void end_sync(struct wal *w)
+{
+    w->unsynced = !file_sync_end(GS_TAKE(w->sync));
+    w->status.errors += w->unsynced;
+}
+
 // A full segment goes to the disk in the background, unless the disk is still busy with the one
 // before: then when the operating system likes.
 static void seal_segment(struct wal *w)
 {
     bool ok;
     if (w->sync && file_sync_done(w->sync))
-        (void)file_sync_end(GS_TAKE(w->sync));
+        end_sync(w);
     if (w->fd >= 0 && !w->sync)
         w->sync = file_sync_start(w->fd, w->dir, &ok);
     else
@@ -100,7 +107,7 @@ void wal_close(struct wal *w)
         wal_flush(w, gs_unix_ms());
     for (int i = 0; i < 2; i++) { // a clean stop is on the disk
         if (w->sync)
-            (void)file_sync_end(GS_TAKE(w->sync));
+            end_sync(w);
         seal_segment(w);
     }
     gs_closep(&w->lock_fd);
@@ -199,6 +206,9 @@ void wal_status(const struct wal *w, struct wal_status *ret)
 {
     *ret = w->status;
     ret->bytes = w->segments.bytes;
+    ret->error = w->status.failing && w->segments.error ? w->segments.error
+                 : w->status.failing || w->unsynced     ? EIO
+                                                        : 0;
 }
 
 // --- writing ---

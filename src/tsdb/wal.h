@@ -62,5 +62,6 @@ struct wal_status {
     bool failing;
     uint64_t bytes; // of all segments
     uint64_t errors;
+    int error; // errno of what the disk refuses now; 0: nothing
 };
 void wal_status(const struct wal *w, struct wal_status *ret);

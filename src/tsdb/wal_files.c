@@ -127,7 +127,10 @@ int wal_files_create(struct wal_files *f)
     const struct wal_file *file = add(f, f->next_number++, INT64_MIN);
     GS_AUTO_FREE char *path = path_of(f, file->number);
     // O_TRUNC: a file of this number can only be one that could not be written.
-    return open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        f->error = errno;
+    return fd;
 }
 
 bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes)
@@ -137,10 +140,14 @@ bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes)
         ssize_t n = write(fd, bytes.data + done, bytes.len - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
+        if (n <= 0) {
+            f->error = n < 0 ? errno : EIO;
             break;
+        }
         done += (size_t)n;
     }
+    if (done == bytes.len)
+        f->error = 0;
     f->items[f->n - 1].bytes += done;
     f->bytes += done;
     return done == bytes.len;

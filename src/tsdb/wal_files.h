@@ -23,6 +23,7 @@ struct wal_files {
     size_t n, cap;
     unsigned next_number;
     uint64_t bytes; // of all
+    int error;      // errno of the last write or new file that failed; 0: the last one worked
 };
 
 // Files that are there already have newest_ms INT64_MAX until who reads them knows better.

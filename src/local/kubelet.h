@@ -24,6 +24,7 @@ struct local_kubelet_config {
     const char *podresources_socket; // path to serve on
     int64_t max_pods;                // that the node runs at most; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
+    const char *work_dir;            // where commands of `images` run; NULL: the current directory
 };
 
 struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,

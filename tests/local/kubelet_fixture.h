@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NODE "node-1"
@@ -32,6 +33,7 @@ static inline void fixture_start_kubelet(struct fixture *f)
     static const struct local_image images[] = {
         {"sleeper", "sh -c 'echo mapped; exec sleep 1000'"},
         {"echo/*", "/bin/echo prefix"},
+        {"script:*", "sh"},
     };
     f->cluster = local_cluster_new(&f->h.loop, f->client, NODE, f->dir);
     const struct local_kubelet_config cfg = {
@@ -43,6 +45,7 @@ static inline void fixture_start_kubelet(struct fixture *f)
         .gpu_product = "Tesla T4",
         .podresources_socket = f->socket,
         .extra_env = extra,
+        .work_dir = f->dir,
     };
     struct gs_error *err = local_kubelet_new(f->cluster, f->h.api, &cfg, &f->kubelet);
     if (err)

@@ -168,6 +168,55 @@ static void test_args_are_added_to_a_mapped_command(void **state)
         gs_json_str(container_status(pod, 0), "state", "terminated", "reason", NULL), "Completed");
 }
 
+// As with --image 'my-api=sh app.sh': relative to where it was typed, args as well.
+static void test_mapped_commands_run_where_up_was_started(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *script = gs_format("%s/app.sh", f->dir);
+    FILE *file = fopen(script, "w");
+    assert_non_null(file);
+    fputs("echo \"$PWD $*\"; cat \"$0\"\n", file);
+    fclose(file);
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','containers':[{'name':'c','image':'script:1','args':"
+               "['app.sh']}]");
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    (void)pod;
+    AUTO_REPLY struct reply log = get_log(f, "p", "");
+    GS_AUTO_FREE char *want = gs_format("%s \necho \"$PWD", f->dir);
+    assert_non_null(strstr(log.text, want));
+}
+
+static void assert_runs_in(struct fixture *f, const char *name, const char *container,
+                           const char *want)
+{
+    GS_AUTO_FREE char *spec =
+        gs_format("'restartPolicy':'Never','containers':[{'name':'c','image':'any','command':"
+                  "['sh','-c','echo in:$PWD']%s}]",
+                  container);
+    create_pod(f, name, "", spec);
+    GS_AUTO_JSON json_t *pod = wait_pod(f, name, "succeeded", has_phase, "Succeeded");
+    (void)pod;
+    AUTO_REPLY struct reply log = get_log(f, name, "");
+    assert_non_null(strstr(log.text, "in:"));
+    assert_non_null(strstr(log.text, want));
+}
+
+static void test_the_working_directory_of_a_pod(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *sub = gs_format("%s/sub", f->dir);
+    GS_AUTO_FREE char *of_sub = gs_format("in:%s\n", sub);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    assert_runs_in(f, "own", "", "/pods/");
+    assert_runs_in(f, "absolute", ",'workingDir':'/usr'", "in:/usr\n");
+    assert_runs_in(f, "relative", ",'workingDir':'sub'", of_sub);
+    assert_runs_in(f, "absent", ",'workingDir':'/no/such/dir'", "/pods/");
+    wait_event(f, "WorkingDirNotFound",
+               "Container c: workingDir /no/such/dir is not a directory of this machine that can "
+               "be entered; it is ignored");
+}
+
 static void test_restart_policies(void **state)
 {
     struct fixture *f = *state;
@@ -466,6 +515,8 @@ int main(void)
         T(test_an_image_without_a_command),
         T(test_gpus_that_are_gone_fail_the_pod),
         T(test_args_are_added_to_a_mapped_command),
+        T(test_mapped_commands_run_where_up_was_started),
+        T(test_the_working_directory_of_a_pod),
         T(test_restart_policies),
         T(test_crash_loop),
         T(test_a_command_that_does_not_exist),

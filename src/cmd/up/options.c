@@ -26,8 +26,10 @@ const struct gs_opt up_option_rows[] = {
      .arg = "IMAGE=COMMAND",
      .type = GS_OPT_STRINGS,
      AT(images),
-     .help = "Run containers of this image with this command; an image name may end in '*'. "
-             "Repeatable."},
+     .help =
+         "Run containers of this image with this command, in the directory where gpuscale up was "
+         "started (a pod's workingDir takes precedence); an image name may end in '*'. "
+         "Repeatable."},
     {.name = "env",
      .alias = "e",
      .arg = "NAME=VALUE",

@@ -126,17 +126,16 @@ static void start_exec(struct local_handler *h, const json_t *spec)
         local_words_add(&argv, text ? text : "");
         gs_buf_addf(&line, "%s%s", i ? " " : "", text ? text : "");
     }
-    if (!argv.len || !c->env.len) {
+    if (!argv.len || !c->env.len || !c->cwd) {
         finish(h, false, "no command is given");
         return;
     }
     h->command = gs_buf_take(&line);
-    GS_AUTO_FREE char *cwd = local_worker_path(c->worker, LOCAL_DIR_PODS, c->name);
     struct local_process_spec process = {
         .self_exe = c->worker->k->self_exe,
         .argv = argv.items,
         .env = c->env.items,
-        .cwd = cwd,
+        .cwd = c->cwd,
         .preload = c->worker->k->podnet,
     };
     struct gs_error *err =

@@ -219,6 +219,7 @@ static void copy_config(struct local_kubelet *k, const struct local_kubelet_conf
         local_words_add(&k->device_ids, cfg->device_ids[i]);
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
         local_words_add(&k->extra_env, cfg->extra_env[i]);
+    k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
     k->podnet = find_podnet(k->self_exe);
 }
 
@@ -341,6 +342,7 @@ void local_kubelet_free(struct local_kubelet *k)
         close(k->lock_fd);
     free(k->self_exe);
     free(k->data_dir);
+    free(k->work_dir);
     free(k->podnet);
     free(k->gpu_product);
     free(k);

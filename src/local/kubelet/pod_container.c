@@ -88,6 +88,7 @@ void local_container_finish(struct local_container *c)
     local_timer_free(c->sweep);
     free(c->sweep_mark);
     local_words_finish(&c->env);
+    free(c->cwd);
     termination_finish(&c->current);
     termination_finish(&c->last);
     free(c->name);

@@ -11,6 +11,7 @@
 #include "local/ports.h"
 
 #include <inttypes.h>
+#include <sys/stat.h>
 
 enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
 
@@ -94,13 +95,13 @@ static struct gs_error *build_env(struct local_container *c, const json_t *sourc
 
 // The image's own program lies in its working folder in many images ("./vectorAdd"): so it does
 // here, also for a pod that brings its own command.
-static void link_program(const struct local_container *c, const char *cwd)
+static void link_program(const struct local_container *c, const char *own)
 {
     const struct local_words *mapped = local_images_find(c->worker->k->images, c->image);
     const char *base = mapped ? strrchr(mapped->items[0], '/') : NULL;
     if (!base)
         return;
-    GS_AUTO_FREE char *link = gs_format("%s%s", cwd, base);
+    GS_AUTO_FREE char *link = gs_format("%s%s", own, base);
     unlink(link);
     if (symlink(mapped->items[0], link) < 0)
         gs_debug("kubelet", "%s: %m", link);
@@ -115,16 +116,53 @@ static void remove_old_logs(const struct local_container *c)
     }
 }
 
-static struct gs_error *make_folders(const struct local_container *c, char **ret_cwd)
+static struct gs_error *make_folders(const struct local_container *c, char **ret_own)
 {
-    GS_AUTO_FREE char *cwd = local_worker_path(c->worker, LOCAL_DIR_PODS, c->name);
+    GS_AUTO_FREE char *own = local_worker_path(c->worker, LOCAL_DIR_PODS, c->name);
     GS_AUTO_FREE char *logs = local_worker_path(c->worker, LOCAL_DIR_CONTAINERS, c->name);
-    struct gs_error *err = gs_mkdir_p(cwd, 0700);
+    struct gs_error *err = gs_mkdir_p(own, 0700);
     if (!err)
         err = gs_mkdir_p(logs, 0700);
     if (!err)
-        *ret_cwd = GS_TAKE(cwd);
+        *ret_own = GS_TAKE(own);
     return err;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, X_OK) == 0;
+}
+
+// The pod's workingDir as a folder of this machine; NULL: it has none. An image often has one that
+// this machine lacks (/app).
+static char *given_dir(const struct local_container *c)
+{
+    const struct local_worker *w = c->worker;
+    const char *dir = gs_json_str(local_container_spec(c), "workingDir", NULL);
+    if (!dir || !*dir)
+        return NULL;
+    GS_AUTO_FREE char *path =
+        *dir == '/' || !w->k->work_dir ? gs_strdup(dir) : gs_format("%s/%s", w->k->work_dir, dir);
+    if (is_folder(path))
+        return GS_TAKE(path);
+    kube_event(w->k->recorder, w->pod, "Warning", "WorkingDirNotFound",
+               "Container %s: workingDir %s is not a directory of this machine that can be "
+               "entered; it is ignored",
+               c->name, path);
+    return NULL;
+}
+
+// Words of --image such as "python3 app.py" are relative to where it was typed. A pod's own command
+// finds its image's program in a folder of its own.
+static char *choose_cwd(const struct local_container *c, const char *own)
+{
+    const struct local_kubelet *k = c->worker->k;
+    char *given = given_dir(c);
+    if (given)
+        return given;
+    bool own_command = json_array_size(json_object_get(local_container_spec(c), "command")) > 0;
+    return gs_strdup(!own_command && is_folder(k->work_dir) ? k->work_dir : own);
 }
 
 static char *make_container_id(const struct local_container *c)
@@ -156,13 +194,15 @@ static void begin_instance(struct local_container *c)
 static struct gs_error *try_launch(struct local_container *c, const struct local_words *argv)
 {
     struct local_kubelet *k = c->worker->k;
-    GS_AUTO_FREE char *cwd = NULL;
-    struct gs_error *err = make_folders(c, &cwd);
+    GS_AUTO_FREE char *own = NULL;
+    struct gs_error *err = make_folders(c, &own);
     if (err)
         return err;
+    free(c->cwd);
+    c->cwd = choose_cwd(c, own);
     begin_instance(c);
     local_env_set(&c->env, LOCAL_ENV_CONTAINER_ID, c->container_id);
-    link_program(c, cwd);
+    link_program(c, own);
     remove_old_logs(c);
     GS_AUTO_FREE char *log = local_container_file(c, c->restart_count, "log");
     GS_AUTO_FREE char *status = local_container_file(c, c->restart_count, "status");
@@ -170,7 +210,7 @@ static struct gs_error *try_launch(struct local_container *c, const struct local
         .self_exe = k->self_exe,
         .argv = argv->items,
         .env = c->env.items,
-        .cwd = cwd,
+        .cwd = c->cwd,
         .preload = k->podnet,
         .log_path = log,
         .status_path = status,

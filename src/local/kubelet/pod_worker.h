@@ -25,7 +25,8 @@ struct local_kubelet {
     struct local_api *api;
     struct kube_recorder *recorder;
     char *self_exe;
-    char *data_dir; // absolute: containers run in folders of their own
+    char *data_dir; // absolute
+    char *work_dir; // where the commands of images run; NULL: the current one was removed
     char *podnet;   // the bind() library, NULL when it was not found
     char *gpu_product;
     struct local_images *images;
@@ -73,6 +74,7 @@ struct local_container {
     char *image;            // of the current instance
     char *failed_image;     // could not be "pulled": wait until the pod has another one
     struct local_words env; // of the current instance; probes and hooks use it
+    char *cwd;              // likewise
     int64_t started_ms;
     struct local_termination current, last;
     int64_t backoff_ms, backoff_since_ms; // 0: none

@@ -15,6 +15,10 @@ static const struct gs_opt common_rows[] = {
      .type = GS_OPT_BOOL,
      .help = "Print this help and exit.",
      .offset = offsetof(struct gs_common_opts, help)},
+    {.name = "version",
+     .type = GS_OPT_BOOL,
+     .help = "Print the version and exit.",
+     .offset = offsetof(struct gs_common_opts, version)},
     {.name = "log-level",
      .env = "GPUSCALE_LOG_LEVEL",
      .arg = "LEVEL",
@@ -197,7 +201,7 @@ struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **a
         else
             err = parse_flag(verb, argc, argv, &i, ret_opts, ret_common);
     }
-    if (!err && !ret_common->help)
+    if (!err && !ret_common->help && !ret_common->version)
         err = check_arg_count(verb, n);
     if (err)
         return err;
@@ -285,6 +289,8 @@ void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE
         print_opt(out, o);
     if (verb->examples)
         fprintf(out, "\nExamples:\n%s\n", verb->examples);
+    if (verb->print_more)
+        verb->print_more(out);
 }
 
 void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out)

@@ -50,16 +50,17 @@ struct gs_verb {
     const char *description; // paragraphs for --help
     const char *examples;    // lines for --help; NULL
     const struct gs_opt *opts;
-    size_t opts_size;       // sizeof the option struct
-    int min_args, max_args; // positional arguments; max -1: any number
+    size_t opts_size;              // sizeof the option struct
+    int min_args, max_args;        // positional arguments; max -1: any number
+    void (*print_more)(FILE *out); // a last section of --help that is made at run time; NULL: none
     // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
     // may be set (printed by main: exit 2 for GS_EINVAL, else 1).
     struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
 };
 
-// Flags that every verb has: --help, --log-level, --log-format.
+// Flags that every verb has: --help, --version, --log-level, --log-format.
 struct gs_common_opts {
-    bool help;
+    bool help, version;
     const char *log_level;
     const char *log_format;
 };

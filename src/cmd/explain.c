@@ -9,6 +9,8 @@
 #include "kube/kubeconfig.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 struct explain_opts {
     const char *ns, *kubeconfig, *context, *output, *compat, *controller;
@@ -36,12 +38,11 @@ static void print(const struct run *r, const struct hpa_seen *seen)
 {
     GS_AUTO_JSON json_t *reading = hpa_reading(seen, &r->cfg);
     GS_AUTO_BUF struct gs_buf out = {0};
-    if (gs_streq(r->o->output, "json")) {
-        gs_json_dump_pretty(reading, &out);
-        gs_buf_add_char(&out, '\n');
-    } else {
-        hpa_reading_text(reading, &out);
+    if (!gs_streq(r->o->output, "text")) {
+        cmd_print_json(r->o->output, reading, stdout);
+        return;
     }
+    hpa_reading_text(reading, &out);
     (void)fwrite(out.data, 1, out.len, stdout);
     (void)fflush(stdout);
 }
@@ -49,6 +50,10 @@ static void print(const struct run *r, const struct hpa_seen *seen)
 static void looked(void *arg, const struct hpa_seen *seen, struct gs_error *err)
 {
     struct run *r = arg;
+    // Without the memory that was asked for another decision would be explained.
+    if (!err && r->o->controller && !seen->memory)
+        err =
+            gs_error_new(GS_EUNAVAIL, "--controller %s: %s", r->o->controller, seen->memory_error);
     r->err = err;
     if (!err)
         print(r, seen);
@@ -96,8 +101,9 @@ static struct gs_error *configure(const struct explain_opts *o, struct hpa_confi
     struct gs_error *err = o->compat ? hpa_config_follow(&c, o->compat) : NULL;
     if (err)
         return gs_error_wrap(err, "--compat");
-    if (!gs_streq(o->output, "text") && !gs_streq(o->output, "json"))
-        return gs_error_new(GS_EINVAL, "--output \"%s\": want text or json", o->output);
+    err = cmd_check_output(o->output, "text");
+    if (err)
+        return err;
     c.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     c.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     c.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
@@ -122,6 +128,19 @@ static void finish(struct run *r)
     (void)uv_loop_close(&r->loop);
 }
 
+// The name in NAME, hpa/NAME and horizontalpodautoscaler.autoscaling/NAME, as kubectl has them.
+static const char *name_of(const char *arg)
+{
+    static const char *const kinds[] = {"hpa", "horizontalpodautoscaler",
+                                        "horizontalpodautoscalers"};
+    const char *slash = strchr(arg, '/');
+    size_t n = strcspn(arg, "./"); // a group may follow the kind
+    for (size_t i = 0; slash && i < GS_ARRAY_LEN(kinds); i++)
+        if (strlen(kinds[i]) == n && strncasecmp(arg, kinds[i], n) == 0)
+            return slash + 1;
+    return NULL;
+}
+
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
     struct run r = {.o = opts};
@@ -133,11 +152,16 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     }
     if (gs_streq(argv[0], "metric"))
         return gs_error_new(GS_EINVAL, "explain metric needs one PATH");
-    if (!gs_streq(argv[0], "hpa"))
+    const char *name = argc == 1 ? name_of(argv[0]) : NULL;
+    if (!name && !gs_streq(argv[0], "hpa"))
         return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be explained; hpa and metric can",
                             argv[0]);
-    if (argc != 2)
+    if (!name && argc != 2)
         return gs_error_new(GS_EINVAL, "explain hpa needs one NAME");
+    if (!name)
+        name = strchr(argv[1], '/') ? name_of(argv[1]) : argv[1];
+    if (!name || !*name)
+        return gs_error_new(GS_EINVAL, "\"%s\" is not the name of an autoscaler", argv[argc - 1]);
     struct gs_error *err = configure(r.o, &r.cfg);
     if (err)
         return err;
@@ -148,7 +172,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     if (!r.err)
         r.err = connect_controller(&r);
     if (!r.err) {
-        r.look = hpa_look_start(&r.loop, r.client, ns, argv[1], r.cfg.release, looked, &r);
+        r.look = hpa_look_start(&r.loop, r.client, ns, name, r.cfg.release, looked, &r);
         hpa_look_ask_memory(r.look, r.controller ? r.controller : r.client);
         uv_timer_start(&r.timer, too_late, TIMEOUT_MS, 0);
         uv_run(&r.loop, UV_RUN_DEFAULT);
@@ -169,7 +193,7 @@ static const struct gs_opt opts[] = {
      .help = "Default: that of the kubeconfig's context."},
     {.name = "output",
      .alias = "o",
-     .arg = "text|json",
+     .arg = "text|json|yaml",
      .def = "text",
      .type = GS_OPT_STRING,
      AT(output),
@@ -249,7 +273,7 @@ static const struct gs_opt opts[] = {
 
 const struct gs_verb verb_explain = {
     .name = "explain",
-    .args = "hpa NAME|metric PATH",
+    .args = "hpa NAME|hpa/NAME|metric PATH",
     .summary = "Tell why an autoscaler wants its replicas, or how a metric is answered.",
     .description =
         "hpa reads the object, its target's scale, the pods and the metrics from the cluster's "

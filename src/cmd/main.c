@@ -33,6 +33,10 @@ static int run_verb(const struct gs_verb *verb, int argc, char **argv)
         gs_options_print_help(verb, "gpuscale", stdout);
         return 0;
     }
+    if (!err && common.version) {
+        cmd_print_version(stdout);
+        return 0;
+    }
     if (!err)
         err = gs_log_configure_text(common.log_level, common.log_format);
     if (!err)
@@ -53,6 +57,28 @@ static int unknown_verb(const char *word)
     return EXIT_USAGE;
 }
 
+static const struct gs_verb *find_verb(const char *word)
+{
+    for (size_t i = 0; verbs[i]; i++)
+        if (gs_streq(word, verbs[i]->name))
+            return verbs[i];
+    return NULL;
+}
+
+// `gpuscale help [VERB]`
+static int help(int argc, char **argv)
+{
+    if (argc < 1) {
+        gs_options_print_verbs(verbs, "gpuscale", stdout);
+        return 0;
+    }
+    const struct gs_verb *verb = find_verb(argv[0]);
+    if (!verb)
+        return unknown_verb(argv[0]);
+    gs_options_print_help(verb, "gpuscale", stdout);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -60,14 +86,14 @@ int main(int argc, char **argv)
     // parser must not touch.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return local_pod_shim_main(argc - 1, argv + 1);
-    if (argc < 2 || gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") ||
-        gs_streq(argv[1], "help")) {
-        gs_options_print_verbs(verbs, "gpuscale", argc < 2 ? stderr : stdout);
-        return argc < 2 ? EXIT_USAGE : 0;
+    if (argc < 2) {
+        gs_options_print_verbs(verbs, "gpuscale", stderr);
+        return EXIT_USAGE;
     }
-    const char *word = gs_streq(argv[1], "--version") ? "version" : argv[1];
-    for (size_t i = 0; verbs[i]; i++)
-        if (gs_streq(word, verbs[i]->name))
-            return run_verb(verbs[i], argc - 2, argv + 2);
-    return unknown_verb(word);
+    if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help"))
+        return help(argc - 2, argv + 2);
+    bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
+    const char *word = version ? "version" : argv[1];
+    const struct gs_verb *verb = find_verb(word);
+    return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(word);
 }

@@ -39,7 +39,7 @@ static const struct gs_opt sim_flags[] = {
      .def = "table",
      .type = GS_OPT_STRING,
      AT(output),
-     .help = "How status and list print: table or json."},
+     .help = "How status and list print: table, json or yaml."},
     {.name = "gpu",
      .arg = "N",
      .def = "-1",
@@ -153,14 +153,6 @@ static json_t *gpu_json(unsigned index, const struct sim_gpu_info *g)
         mig_json(g));
 }
 
-static void print_json(json_t *j)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump_pretty(j, &text);
-    puts(text.data);
-    json_decref(j);
-}
-
 static json_t *sim_json(struct sim *s)
 {
     json_t *gpus = json_array();
@@ -174,10 +166,12 @@ static json_t *sim_json(struct sim *s)
 
 static struct gs_error *print_sim(const struct sim_opts *o, struct sim *s)
 {
-    if (gs_streq(o->output, "json"))
-        print_json(sim_json(s));
-    else
+    if (gs_streq(o->output, "table")) {
         print_table(s);
+        return NULL;
+    }
+    GS_AUTO_JSON json_t *all = sim_json(s);
+    cmd_print_json(o->output, all, stdout);
     return NULL;
 }
 
@@ -193,7 +187,7 @@ static struct gs_error *do_create(const struct sim_opts *o, struct sim *none, ch
     if (err)
         return err;
     print_sim(o, s);
-    if (!gs_streq(o->output, "json"))
+    if (gs_streq(o->output, "table"))
         printf("\nPrograms see them with\n    export %s=%s\n", SIM_ENV, o->name);
     sim_detach(s);
     return NULL;
@@ -217,23 +211,21 @@ static struct gs_error *do_list(const struct sim_opts *o, struct sim *none, char
     struct gs_error *err = sim_list(&names, &n);
     if (err)
         return err;
-    bool json = gs_streq(o->output, "json");
-    json_t *all = json_array();
-    if (!json)
+    bool table = gs_streq(o->output, "table");
+    GS_AUTO_JSON json_t *all = json_array();
+    if (table)
         printf("%-40s %5s  %s\n", "SIMULATED GPUs", "GPUS", "STATE");
     for (size_t i = 0; i < n; i++) {
         const char *state = NULL;
         unsigned gpus = 0;
         json_array_append_new(all, list_entry(names[i], &state, &gpus));
-        if (!json)
+        if (table)
             printf("%-40s %5u  %s\n", names[i], gpus, state);
         free(names[i]);
     }
     free(names);
-    if (json)
-        print_json(all);
-    else
-        json_decref(all);
+    if (!table)
+        cmd_print_json(o->output, all, stdout);
     return NULL;
 }
 
@@ -445,10 +437,10 @@ static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *re
     snprintf(own_name, sizeof(own_name), "/gpuscale-sim-%u", (unsigned)getuid());
     if (!o.name || !*o.name)
         o.name = own_name;
-    if (!gs_streq(o.output, "table") && !gs_streq(o.output, "json"))
-        return gs_error_new(GS_EINVAL, "--output=%s: table or json is expected", o.output);
     const struct action *action = NULL;
-    struct gs_error *err = find_action(argv[0], &action);
+    struct gs_error *err = cmd_check_output(o.output, "table");
+    if (!err)
+        err = find_action(argv[0], &action);
     if (err)
         return err;
     if (argc - 1 != action->n_args)
@@ -461,6 +453,19 @@ static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *re
     sim_detach(s);
     *ret_exit = 0;
     return err;
+}
+
+static void print_models(FILE *out)
+{
+    const char *const *names = sim_model_names();
+    int column = 0;
+    fprintf(out, "\nModels (any other name needs \"memory\" in a YAML file):\n");
+    for (size_t i = 0; names[i]; i++) {
+        bool wrap = column + (int)strlen(names[i]) + 2 > 94;
+        column = wrap ? 0 : column;
+        column += fprintf(out, "%s%s", wrap ? ",\n  " : i ? ", " : "  ", names[i]);
+    }
+    fputc('\n', out);
 }
 
 const struct gs_verb verb_sim = {
@@ -504,4 +509,5 @@ const struct gs_verb verb_sim = {
     .min_args = 1,
     .max_args = 4,
     .run = run_sim,
+    .print_more = print_models,
 };

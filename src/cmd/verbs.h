@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "codec/json.h"
 
 extern const struct gs_verb verb_adapter;
 extern const struct gs_verb verb_check;
@@ -17,3 +18,10 @@ extern const struct gs_verb verb_sim;
 extern const struct gs_verb verb_test;
 extern const struct gs_verb verb_up;
 extern const struct gs_verb verb_version;
+
+// "gpuscale 0.1.0"
+void cmd_print_version(FILE *out);
+// Writes j in the format that --output asks for: "json", "yaml". GS_EINVAL: another one; `text`
+// names the format that the caller prints itself.
+struct gs_error *cmd_check_output(const char *output, const char *text);
+void cmd_print_json(const char *output, const json_t *j, FILE *out);

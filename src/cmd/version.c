@@ -1,20 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/slice.h"
 #include "cmd/verbs.h"
 
+#include <sys/utsname.h>
+
 struct version_opts {
-    bool unused;
+    const char *output;
 };
+
+void cmd_print_version(FILE *out)
+{
+    fprintf(out, "gpuscale %s\n", GPUSCALE_VERSION);
+}
 
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
-    (void)opts, (void)argc, (void)argv, (void)ret_exit;
-    printf("gpuscale %s\n", GPUSCALE_VERSION);
+    const struct version_opts *o = opts;
+    struct utsname host = {0};
+    (void)argc, (void)argv, (void)ret_exit;
+    struct gs_error *err = cmd_check_output(o->output, "text");
+    if (err)
+        return err;
+    if (gs_streq(o->output, "text")) {
+        cmd_print_version(stdout);
+        return NULL;
+    }
+    (void)uname(&host);
+    GS_AUTO_JSON json_t *j = json_pack("{s:s, s:s, s:s}", "version", GPUSCALE_VERSION, "compiler",
+                                       __VERSION__, "machine", host.machine);
+    cmd_print_json(o->output, j, stdout);
     return NULL;
 }
+
+static const struct gs_opt opts[] = {
+    {.name = "output",
+     .alias = "o",
+     .arg = "text|json|yaml",
+     .def = "text",
+     .type = GS_OPT_STRING,
+     .offset = offsetof(struct version_opts, output),
+     .help = "One line, or more facts as data."},
+    {0},
+};
 
 const struct gs_verb verb_version = {
     .name = "version",
     .summary = "Print the version.",
+    .opts = opts,
     .opts_size = sizeof(struct version_opts),
     .run = run,
 };

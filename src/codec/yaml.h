@@ -37,3 +37,6 @@ struct gs_error *gs_yaml_parse_marked(struct gs_slice text, const char *name,
 // nothing: null), for readers that know the type of each field.
 struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks);
+
+// In block style as by kubectl -o yaml, so that gs_yaml_parse() gives an equal value.
+void gs_yaml_dump(const json_t *j, struct gs_buf *out);

@@ -34,6 +34,7 @@ struct hpa_look {
     struct hpa_observation obs;
     struct kube_request *memory_request;
     struct hpa_history *memory;
+    char *memory_error;
     bool complete; // but for the memory
 };
 
@@ -53,7 +54,8 @@ static void complete(struct hpa_look *l)
                                   .obs = &l->obs,
                                   .pods = l->pod_objects,
                                   .now_ms = gs_unix_ms(),
-                                  .memory = l->memory};
+                                  .memory = l->memory,
+                                  .memory_error = l->memory_error};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -162,8 +164,14 @@ static void memory_done(void *arg, int status, json_t *body, struct gs_error *er
 {
     struct hpa_look *l = arg;
     l->memory_request = NULL;
-    if (!err && status == 200)
+    if (!err && status == 404)
+        err = gs_error_new(GS_ENOTFOUND, "it knows no autoscaler %s/%s", l->ns, l->name);
+    else if (!err && status != 200)
+        err = gs_error_new(GS_EPROTO, "HTTP status %d", status);
+    else if (!err)
         err = hpa_history_from_json(body, gs_unix_ms(), &l->memory);
+    if (err)
+        l->memory_error = gs_strdup(gs_error_message(err));
     gs_error_free(err);
     if (l->complete)
         complete(l);
@@ -181,6 +189,7 @@ void hpa_look_free(struct hpa_look *l)
         return;
     kube_request_cancel(l->memory_request);
     hpa_history_free(l->memory);
+    free(l->memory_error);
     kube_request_cancel(l->request);
     hpa_fetch_free(l->fetch);
     hpa_scale_free(l->scale);

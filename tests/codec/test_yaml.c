@@ -123,6 +123,37 @@ static void test_values_have_places(void **state)
     (void)state;
 }
 
+static void test_dump_reads_back(void **state)
+{
+    static const char json[] =
+        "{\"a\":\"12\",\"b\":12,\"c\":[],\"d\":{},\"e\":[{\"x\":\"yes\",\"n\":null,\"m\":\"null\"},"
+        "[1,[2]]],"
+        "\"f\":\"line1\\nline2 # x\",\"g\":\"\",\"h\":1.5,\"i\":\"~\",\"j\":\"- a\",\"k\":\"0x12\","
+        "\"o\":\" x \",\"q q\":\"*a\",\"1\":\"2024-01-01\",\"true\":true,\"on\":\"off\",\"p\":\"a "
+        "b \"}";
+    GS_AUTO_JSON json_t *j = NULL;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct gs_yaml_docs docs = {0};
+    assert_ok(gs_json_parse(gs_slice_of(json), true, &j));
+    gs_yaml_dump(j, &out);
+    assert_ok(gs_yaml_parse(gs_buf_slice(&out), "dump", &docs));
+    assert_true(json_equal(docs.items[0].value, j));
+    gs_yaml_docs_finish(&docs);
+    (void)state;
+}
+
+static void test_dump_is_in_the_style_of_kubectl(void **state)
+{
+    GS_AUTO_JSON json_t *j =
+        json_pack("{s:s, s:{s:[{s:s, s:i}], s:s}}", "kind", "Pod", "spec", "containers", "image",
+                  "registry.local/a", "port", 80, "host", "10.0.0.1");
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_yaml_dump(j, &out);
+    assert_string_equal(out.data, "kind: Pod\nspec:\n  containers:\n  - image: registry.local/a\n"
+                                  "    port: 80\n  host: \"10.0.0.1\"\n");
+    (void)state;
+}
+
 static void test_alias_bomb_is_refused(void **state)
 {
     expect_error("a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
@@ -156,6 +187,8 @@ int main(void)
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_bytes_that_are_not_yaml),
         cmocka_unit_test(test_values_have_places),
+        cmocka_unit_test(test_dump_reads_back),
+        cmocka_unit_test(test_dump_is_in_the_style_of_kubectl),
         cmocka_unit_test(test_alias_bomb_is_refused),
         cmocka_unit_test(test_aliases_do_not_nest_without_end),
     };

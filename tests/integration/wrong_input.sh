@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need kubectl curl
 
-# refused CODE TEXT COMMAND…: exits with CODE and prints TEXT.
+# refused CODE TEXT COMMAND…: exits with CODE (0: accepted) and prints TEXT.
 refused() {
     want=$1 text=$2
     shift 2
@@ -27,6 +27,20 @@ refused 2 "$dir/nokind.yaml:1: apiVersion is not set" $up -f "$dir/nokind.yaml"
 refused 1 "$dir/none.yaml: No such file or directory" $up -f "$dir/none.yaml"
 refused 2 "--image intent-api: write IMAGE=COMMAND" $up --image intent-api
 refused 1 "--simulate" env GPUSCALE_NVML_LIBRARY=/nonexistent "$gpuscale" exporter --address 127.0.0.1:0
+refused 2 "--exit-after-load needs a load" "$gpuscale" up --data-dir "$dir/never" --exit-after-load
+refused 2 "--env FOO: write NAME=VALUE" "$gpuscale" up --data-dir "$dir/never" --env FOO
+refused 2 '--hpa-compat: release "9"' "$gpuscale" up --data-dir "$dir/never" --hpa-compat=9
+[ ! -e "$dir/never" ] || fail "a refused flag left a data directory"
+refused 2 'unknown verb "upp"; did you mean "up"?' "$gpuscale" help upp
+refused 2 'explain hpa needs one NAME' "$gpuscale" explain hpa
+refused 2 '"pod/x" is not the name of an autoscaler' "$gpuscale" explain hpa pod/x
+refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
+refused 0 'Usage: gpuscale up' "$gpuscale" help up
+refused 0 'A100-SXM4-80GB' "$gpuscale" sim --help
+refused 0 'gpuscale ' "$gpuscale" exporter --version
+refused 0 'gpuscale ' "$gpuscale" -v
+refused 0 '"version": "' "$gpuscale" version -o json
+refused 0 'version: ' "$gpuscale" version -o yaml
 # No credentials in a folder that others can change.
 mkdir -m 1777 "$dir/shared"
 refused 1 "$dir/shared can be changed by other users" "$gpuscale" up --data-dir "$dir/shared"
@@ -66,4 +80,17 @@ refused 1 'spec.maxReplicas: Invalid value: 2: must be greater than or equal to 
 
 kubectl run lost --image=nowhere/nothing:1 --restart=Never
 wait_for "a missing image mapping is an event on the pod" sh -c "kubectl get events | grep 'pod/lost' | grep -q -- '--image'"
+
+# Without the memory that was asked for, nothing is explained.
+sed -i 's/maxReplicas: 2/maxReplicas: 9/' "$dir/hpa.yaml"
+kubectl apply -f "$dir/hpa.yaml"
+refused 0 'memory:' "$gpuscale" explain hpa/x -o yaml
+refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --controller=http://127.0.0.1:1
 stop_up
+
+# A script learns whether the load went well and came to its end.
+demo="$up -f $source/examples/demo/intent-api.yaml"
+refused 1 "the load failed; its output is in $dir/other/load.log" $demo --image "intent-api:*=$intent_api" \
+    --load 'exit 3' --exit-after-load
+refused 1 "stopped before the load had ended" $demo --image "intent-api:*=$intent_api" \
+    --load 'kill -INT $(ps -o ppid= -p $PPID); sleep 60' --exit-after-load

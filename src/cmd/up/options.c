@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/up/options.h"
 
+#include "hpa/hpa.h"
+
+#include <string.h>
+
 #define AT(member) .offset = offsetof(struct up_options, member)
 
 const struct gs_opt up_option_rows[] = {
@@ -46,7 +50,8 @@ const struct gs_opt up_option_rows[] = {
     {.name = "exit-after-load",
      .type = GS_OPT_BOOL,
      AT(exit_after_load),
-     .help = "Exit after the timeline instead of staying up."},
+     .help = "Exit after the timeline instead of staying up. Exits with 1 when the load failed or "
+             "was interrupted."},
     {.name = "data-dir",
      .env = "GPUSCALE_DATA_DIR",
      .arg = "DIR",
@@ -160,3 +165,20 @@ const struct gs_opt up_option_rows[] = {
              "feature gates. Default: the newest."},
     {0},
 };
+
+struct gs_error *up_options_check(const struct up_options *o)
+{
+    struct hpa_config unused = hpa_config_default();
+    struct gs_error *err = o->hpa_compat ? hpa_config_follow(&unused, o->hpa_compat) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--hpa-compat");
+    if (o->exit_after_load && !o->load)
+        return gs_error_new(GS_EINVAL, "--exit-after-load needs a load: give its command with "
+                                       "--load, such as --load 'hey -z 60s \"$SERVICE_URL/\"'");
+    for (size_t i = 0; i < o->env.len; i++) {
+        const char *item = o->env.items[i], *equals = strchr(item, '=');
+        if (!equals || equals == item)
+            return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
+    }
+    return NULL;
+}

@@ -16,3 +16,7 @@ struct up_options {
 };
 
 extern const struct gs_opt up_option_rows[];
+
+// What can be refused before anything starts: flags that contradict each other, and values that
+// would fail later.
+struct gs_error *up_options_check(const struct up_options *o);

@@ -47,8 +47,8 @@ struct up {
     char *headline, *addresses, *hints[UP_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks;
-    bool stopping, stopped, load_on;
-    struct gs_error *err; // why it ends
+    bool stopping, stopped, load_on, load_ok; // load_ok: it has ended with exit code 0
+    struct gs_error *err;                     // why it ends
 };
 
 // --- the end ---
@@ -190,9 +190,10 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
 {
     struct up *u = arg;
     u->load_on = false;
-    u->phase = PHASE_COOLING;
     if (u->stopping)
         return;
+    u->load_ok = !status && !term_signal;
+    u->phase = PHASE_COOLING;
     GS_AUTO_FREE char *why = status || term_signal
                                  ? gs_format("load ended with %s %d, its output is in %s",
                                              term_signal ? "signal" : "exit code",
@@ -443,13 +444,29 @@ static void release(struct up *u)
     free(u->load_log);
 }
 
+// With --exit-after-load the caller is a script that wants to know whether all of it happened.
+static struct gs_error *result(const struct up *u)
+{
+    if (u->err || !u->o->exit_after_load || (u->load_ok && u->phase == PHASE_IDLE))
+        return u->err;
+    if (u->phase < PHASE_LOAD)
+        return gs_error_new(GS_EUNAVAIL, "stopped before the load had started");
+    if (u->phase == PHASE_LOAD || u->load_ok)
+        return gs_error_new(GS_EUNAVAIL, "stopped before %s",
+                            u->load_ok ? "the replicas were back at their minimum"
+                                       : "the load had ended");
+    return gs_error_new(GS_EUNAVAIL, "the load failed; its output is in %s", u->load_log);
+}
+
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
     (void)argc, (void)argv, (void)ret_exit;
     struct up u = {.o = opts};
     GS_AUTO_CLOSE int lock = -1;
     GS_AUTO_FREE char *data_dir = NULL;
-    struct gs_error *err = make_data_dir(u.o->data_dir, &data_dir);
+    struct gs_error *err = up_options_check(u.o);
+    if (!err)
+        err = make_data_dir(u.o->data_dir, &data_dir);
     if (!err)
         err = lock_dir(data_dir, &lock);
     if (err)
@@ -467,8 +484,10 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     if (!err)
         while (!u.stopped)
             uv_run(&u.loop, UV_RUN_DEFAULT);
+    if (!err)
+        err = result(&u);
     release(&u);
-    return err ? err : u.err;
+    return err;
 }
 
 const struct gs_verb verb_up = {

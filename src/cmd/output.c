@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The --output flag that several verbs have.
+#include "base/slice.h"
+#include "cmd/verbs.h"
+#include "codec/yaml.h"
+
+struct gs_error *cmd_check_output(const char *output, const char *text)
+{
+    if (gs_streq(output, text) || gs_streq(output, "json") || gs_streq(output, "yaml"))
+        return NULL;
+    return gs_error_new(GS_EINVAL, "--output \"%s\": want %s, json or yaml", output, text);
+}
+
+void cmd_print_json(const char *output, const json_t *j, FILE *out)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (gs_streq(output, "yaml")) {
+        gs_yaml_dump(j, &text);
+    } else {
+        gs_json_dump_pretty(j, &text);
+        gs_buf_add_char(&text, '\n');
+    }
+    (void)fwrite(text.data, 1, text.len, out);
+    (void)fflush(out);
+}

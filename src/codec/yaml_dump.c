@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Written here and not by libfyaml: its emitter either quotes every text or none ("12" becomes the
+// number 12).
+#include "codec/yaml.h"
+#include "codec/yaml_scalar.h"
+
+#include <ctype.h>
+#include <string.h>
+
+// Only what is a text under every version of YAML and needs no look at its surroundings.
+static bool is_plain(const char *text, size_t len)
+{
+    if (!len || !(isalpha((unsigned char)text[0]) || text[0] == '/') || text[len - 1] == ' ')
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_./ ", text[i]))
+            return false;
+    json_t *value = yaml_plain_scalar(gs_slice_make(text, len));
+    bool is_text = json_is_string(value);
+    json_decref(value);
+    return is_text && !(len == 1 && strchr("yYnN", *text)); // booleans to YAML 1.1
+}
+
+static void add_text(const char *text, size_t len, struct gs_buf *out)
+{
+    if (is_plain(text, len)) {
+        gs_buf_add(out, text, len);
+        return;
+    }
+    json_t *quoted = json_stringn_nocheck(text, len);
+    gs_json_dump(quoted, out); // a text of JSON is one of YAML
+    json_decref(quoted);
+}
+
+static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *out);
+
+static void add_indent(int indent, struct gs_buf *out)
+{
+    for (int i = 0; i < indent; i++)
+        gs_buf_add_char(out, ' ');
+}
+
+static bool is_block(const json_t *j)
+{
+    return json_object_size(j) || json_array_size(j);
+}
+
+// first_inline: the first key continues the line of a "- ".
+static void add_object(const json_t *j, int indent, bool first_inline, struct gs_buf *out)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)j, key, v) {
+        if (!first_inline)
+            add_indent(indent, out);
+        first_inline = false;
+        add_text(key, strlen(key), out);
+        gs_buf_add_str(out, is_block(v) ? ":\n" : ": ");
+        // Lists are not indented below their key.
+        add_value(v, json_is_array(v) ? indent : indent + 2, false, out);
+    }
+}
+
+static void add_list(const json_t *j, int indent, bool first_inline, struct gs_buf *out)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach (j, i, v) {
+        if (!first_inline)
+            add_indent(indent, out);
+        first_inline = false;
+        gs_buf_add_str(out, "- ");
+        add_value(v, indent + 2, true, out);
+    }
+}
+
+static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *out)
+{
+    if (is_block(j) && json_is_object(j)) {
+        add_object(j, indent, in_list, out);
+    } else if (is_block(j)) {
+        add_list(j, indent, in_list, out);
+    } else {
+        if (json_is_string(j))
+            add_text(json_string_value(j), json_string_length(j), out);
+        else
+            gs_json_dump(j, out);
+        gs_buf_add_char(out, '\n');
+    }
+}
+
+void gs_yaml_dump(const json_t *j, struct gs_buf *out)
+{
+    add_value(j, 0, false, out);
+}

@@ -85,12 +85,16 @@ for server in "$engine" "$peer"; do
     ends 2 'parse error' --url="$server" 'sum(util'
     ends 2 '          ^' --url="$server" 'rate(util[5m)'
     ends 2 'parse error' --url="$server" 'rate(util)'
-    ends 1 'execution: ' --url="$server" 'util * on (node) util'
-    ends 0 'no series' --url="$server" 'nosuch'
+    ends 1 "$server: execution: " --url="$server" 'util * on (node) util'
+    ends 0 "no series at $server" --url="$server" 'nosuch'
     ends 2 'bad_data' --url="$server" series 'util{'
 done
 ends 0 'info: PromQL info: metric might not be a counter' --url="$engine" 'rate(util[1m])'
 ends 1 'connect' --url=http://127.0.0.1:1 util
+export GPUSCALE_URL=http://127.0.0.1:1
+ends 1 'server http://127.0.0.1:1 (of $GPUSCALE_URL)' util
+ends 0 '' --url="$engine" util
+unset GPUSCALE_URL
 ends 2 'one expression' --url="$engine" instant util util
 ends 2 '--output' --url="$engine" -o yaml util
 ends 2 'cannot read the time' --url="$engine" --start=yesterday util

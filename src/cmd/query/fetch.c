@@ -130,8 +130,9 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
     const char *text = gs_json_str(all, "error", NULL);
     GS_AUTO_BUF struct gs_buf shown = {0};
     query_add_visible(&shown, gs_slice_of(text ? text : "the server gives no reason"));
-    return gs_error_new(gs_streq(type, "bad_data") ? GS_EINVAL : GS_EIO, "%s: %s",
-                        type ? type : "error", shown.data);
+    if (gs_streq(type, "bad_data"))
+        return gs_error_new(GS_EINVAL, "bad_data: %s", shown.data);
+    return gs_error_new(GS_EIO, "%s: %s: %s", peer->url, type ? type : "error", shown.data);
 }
 
 struct gs_error *query_fetch(const struct query_peer *peer, const char *path,

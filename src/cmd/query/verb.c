@@ -192,12 +192,32 @@ static void print_notes(const json_t *answer, const char *key, const char *word)
     }
 }
 
-static const char *url_of(const struct query_opts *o, const struct question *q)
+// ret_origin: why this one; NULL when the command line names it.
+static const char *url_of(const struct query_opts *o, const struct question *q,
+                          const char **ret_origin)
 {
     const char *env = getenv("PROMETHEUS_URL");
-    if (q->url || o->url)
-        return q->url ? q->url : o->url;
-    return env && *env ? env : DEFAULT_URL;
+    *ret_origin = NULL;
+    if (q->url)
+        return q->url;
+    if (o->url) {
+        *ret_origin = gs_streq(o->url, getenv("GPUSCALE_URL")) ? "of $GPUSCALE_URL" : NULL;
+        return o->url;
+    }
+    if (env && *env) {
+        *ret_origin = "of $PROMETHEUS_URL";
+        return env;
+    }
+    *ret_origin = "the default; set --url, or GPUSCALE_URL to what gpuscale up prints";
+    return DEFAULT_URL;
+}
+
+// A mistake in the request is the caller's; all else is about the server.
+static struct gs_error *name_server(struct gs_error *err, const char *url, const char *origin)
+{
+    if (gs_error_code(err) == GS_EINVAL || !origin)
+        return err;
+    return gs_error_wrap(err, "server %s (%s)", url, origin);
 }
 
 static struct gs_error *ask(const struct query_opts *o, const struct question *q,
@@ -205,8 +225,9 @@ static struct gs_error *ask(const struct query_opts *o, const struct question *q
                             const struct gs_buf *params)
 {
     int64_t timeout = o->timeout_ns / GS_NS_PER_MS;
+    const char *origin;
     const struct query_peer peer = {
-        .url = url_of(o, q),
+        .url = url_of(o, q, &origin),
         .http_config_file = o->http_config_file,
         .headers = o->headers.items,
         .n_headers = o->headers.len,
@@ -219,13 +240,13 @@ static struct gs_error *ask(const struct query_opts *o, const struct question *q
     bool any = false;
     struct gs_error *err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
     if (err)
-        return err;
+        return name_server(err, peer.url, origin);
     err = query_print(print, json_object_get(answer, "data"), stdout, &any);
     (void)fflush(stdout);
     print_notes(answer, "warnings", "warning");
     print_notes(answer, "infos", "info");
     if (!err && !any && print->format == QUERY_TABLE)
-        fprintf(stderr, "no %s\n", nouns[print->kind]);
+        fprintf(stderr, "no %s at %s\n", nouns[print->kind], peer.url);
     return err;
 }
 
@@ -310,8 +331,8 @@ static const struct gs_opt opts[] = {
      .arg = "URL",
      .type = GS_OPT_STRING,
      .offset = AT(url),
-     .help = "The engine or Prometheus to ask, with its path prefix. Without it: $PROMETHEUS_URL, "
-             "else " DEFAULT_URL "."},
+     .help = "The engine or Prometheus to query, with its path prefix. gpuscale up prints the "
+             "value for GPUSCALE_URL. Without both: $PROMETHEUS_URL, else " DEFAULT_URL "."},
     {.name = "time",
      .arg = "TIME",
      .type = GS_OPT_STRING,

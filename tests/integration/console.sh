@@ -1,0 +1,102 @@
+#!/bin/sh
+# What gpuscale up prints: why pods do not run, once for each cause; where its Prometheus API is when
+# its usual port is taken; and the status block in windows that change their size (with tmux).
+. "$(dirname "$0")/lib.sh"
+need kubectl curl python3
+
+# Someone else's server on the usual port, unless there is one already.
+(cd "$dir" && exec python3 -m http.server 9090 --bind 127.0.0.1) >"$dir/stranger.log" 2>&1 &
+echo $! >"$dir/stranger.pid"
+wait_for "port 9090 is taken" curl -sS --max-time 60 -o "$dir/answer" http://127.0.0.1:9090/
+
+start_up --prometheus-port=-1 --gpus 2xTesla-T4
+url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
+port=${url##*:}
+[ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
+grep -q "port 9090 is taken by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not say that port 9090 is taken"
+scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
+wait_for "gpuscale query asks the server of GPUSCALE_URL" scraped
+(unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a stranger's server answers queries"
+grep -q 'server http://localhost:9090 (the default; set --url, or GPUSCALE_URL' "$dir/err" || fail "the error does not name the server: $(cat "$dir/err")"
+echo "ok: errors name the server"
+
+deployment() { # NAME CONTAINER-FIELDS
+    printf -- '---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: %s}}\n' "$1" "$1"
+    printf '  template:\n    metadata: {labels: {app: %s}}\n    spec: {containers: [{name: c, %s}]}\n' "$1" "$2"
+}
+{
+    deployment noimage "image: 'my-api:v1'"
+    deployment crash "image: x, command: [sh, -c, 'echo loading; echo no weights >&2; exit 3']"
+    deployment noexec 'image: x, command: [there-is-no-such-program]'
+    deployment toobig 'image: x, command: [sleep, "1000"], resources: {limits: {nvidia.com/gpu: 3}}'
+    deployment noconfig 'image: x, command: [sleep, "1000"], envFrom: [{configMapRef: {name: settings}}]'
+    deployment unready 'image: x, command: [sleep, "1000"], readinessProbe: {periodSeconds: 1, httpGet: {path: /healthz, port: 8080}}'
+    deployment fine 'image: x, command: [sleep, "1000"]'
+} >"$dir/broken.yaml"
+kubectl apply -f "$dir/broken.yaml"
+
+logged() { grep -qF -- "$1" "$dir/up.log"; }
+for line in \
+    "pods: noimage: ImagePullBackOff: no command is known for image \"my-api:v1\" (what to do: start gpuscale up with --image 'my-api:v1=COMMAND')" \
+    'pods: crash: CrashLoopBackOff: exit code 3' \
+    'last log line: no weights (what to do: kubectl logs crash-' \
+    'pods: noexec: CrashLoopBackOff: cannot start: exec: "there-is-no-such-program": executable file not found in $PATH' \
+    'pods: toobig: Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu. (what to do: start with more GPUs' \
+    'pods: noconfig: CreateContainerConfigError: configmap "settings" not found (what to do: create it' \
+    'pods: unready: Unhealthy: Readiness probe failed: '; do
+    wait_for "the log has \"$line\"" logged "$line"
+done
+restarted() { [ "$(kubectl get pods -l app=crash -o 'jsonpath={.items[0].status.containerStatuses[0].restartCount}')" -ge 2 ]; }
+wait_for "the crash loop goes on" restarted
+for name in noimage crash noexec toobig noconfig unready; do
+    n=$(grep -c " pods: $name: " "$dir/up.log")
+    [ "$n" = 1 ] || fail "$n lines about $name"
+done
+! grep -q ' pods: fine' "$dir/up.log" || fail "a pod that runs is called a problem"
+echo "ok: each cause is logged once"
+stop_up
+
+if ! command -v tmux >/dev/null 2>&1; then
+    echo "ok: without windows, tmux is not installed"
+    exit 0
+fi
+
+# The objects are still there: the block is higher than the small windows.
+tmux_() { tmux -S "$dir/tmux" -f /dev/null "$@"; }
+shown() { tmux_ capture-pane -p -t up; }
+has() { shown | grep -qF -- "$1"; }
+also_stop_tmux() {
+    with=$?
+    set +e
+    tmux_ send-keys -t up C-c
+    soon ended
+    tmux_ kill-server
+    (exit "$with")
+    finish
+}
+ended() { has "ENDED"; }
+trap also_stop_tmux EXIT
+tmux_ new-session -d -s up -x 80 -y 24 \
+    "LC_ALL=C.UTF-8 '$gpuscale' up --data-dir '$dir/data' --api-port 0 --exporter-port 0 --prometheus-port 0 --gpus 2xTesla-T4; echo ENDED; sleep 100000"
+
+# In the window: the block once, no row wider than the window, the parts.
+window_is() { # WIDTH HEIGHT PART…
+    width=$1 height=$2
+    shift 2
+    tmux_ resize-window -t up -x "$width" -y "$height"
+    for part in '── gpuscale up [SIMULATED GP' "$@"; do
+        wait_for "$width x $height has \"$part\"" has "$part"
+    done
+    before=$(copies)
+    again=$(($(date +%s) + 4))
+    while [ "$(date +%s)" -lt "$again" ]; do sleep 0.5; done # it is drawn again each second
+    [ "$(copies)" = "$before" ] || fail "$width x $height: $(copies) copies of the block, before $before"
+    shown >"$dir/screen"
+    [ "$(grep -c '── gpuscale up' "$dir/screen")" = 1 ] || { cat "$dir/screen"; fail "$width x $height: not one block"; }
+    echo "ok: $width x $height"
+}
+copies() { tmux_ capture-pane -p -t up -S -5000 | grep -c '── gpuscale up'; }
+window_is 80 24 '  ! noimage: ImagePullBackOff: no command is known for image "my-api:v1"' "→ start gpuscale up with --image 'my-api:v1=COMMAND'" 'Pods: '
+window_is 60 20 '  ! noimage: ' '  ! unready: ' '…' 'Pods: '
+window_is 40 10 '  ! noimage: no command is known for …' 'more reasons' 'Pods: '
+window_is 30 6 'reasons'

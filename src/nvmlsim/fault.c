@@ -9,22 +9,30 @@ static bool matches(const struct shm_fault *f, const char *call, int gpu)
            (gs_streq(f->call, "*") || strncmp(f->call, call, sizeof(f->call)) == 0);
 }
 
+static void use_up(struct shm_segment *seg, struct shm_fault *f)
+{
+    if (f->left > 0 && --f->left == 0) {
+        f->call[0] = 0;
+        __atomic_sub_fetch(&seg->n_faults, 1, __ATOMIC_RELEASE);
+    }
+}
+
 bool fault_match(struct shm_segment *seg, const char *call, int gpu, struct fault_hit *ret)
 {
     if (__atomic_load_n(&seg->n_faults, __ATOMIC_ACQUIRE) == 0)
         return false;
     SHM_HOLD(held, &seg->lock);
+    bool hit = false;
+    *ret = (struct fault_hit){.generation = seg->fault_generation};
     for (unsigned i = 0; i < SHM_FAULTS; i++) {
         struct shm_fault *f = &seg->faults[i];
-        if (!matches(f, call, gpu))
+        bool fails = f->code && !ret->code, hangs = f->hang_ms && !ret->hang_ms;
+        if (!matches(f, call, gpu) || (!fails && !hangs))
             continue;
-        *ret = (struct fault_hit){
-            .code = f->code, .hang_ms = f->hang_ms, .generation = seg->fault_generation};
-        if (f->left > 0 && --f->left == 0) {
-            f->call[0] = 0;
-            __atomic_sub_fetch(&seg->n_faults, 1, __ATOMIC_RELEASE);
-        }
-        return true;
+        ret->code = fails ? f->code : ret->code;
+        ret->hang_ms = hangs ? f->hang_ms : ret->hang_ms;
+        use_up(seg, f);
+        hit = true;
     }
-    return false;
+    return hit;
 }

@@ -10,8 +10,8 @@ struct fault_hit {
     uint32_t generation; // of the rules, when the hit was found
 };
 
-// Whether a rule matches a call on that GPU (-1: a call without a device); uses up one of its
-// count.
+// Whether rules match a call on that GPU (-1: a call without a device): the first that hangs and
+// the first that fails, for a call may do both. Uses up one of their counts.
 bool fault_match(struct shm_segment *seg, const char *call, int gpu, struct fault_hit *ret);
 
 // Whether the rules are still those of the hit: a hang ends when its rule is cleared.

@@ -5,7 +5,8 @@
 need kubectl curl jq
 cd "$source"
 # The pages use the usual port; here it may be another.
-with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g"; }
+with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g; s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g"; }
+other_port=$(free_port)
 . "$(dirname "$0")/docs_lib.sh"
 
 for page in README.md docs/*.md; do

@@ -237,6 +237,14 @@ static void test_calls_hang_as_told(void **state)
     int64_t before = gs_mono_ns();
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0);
     assert_true(gs_mono_ns() - before >= 150 * GS_NS_PER_MS);
+    // A rule of one GPU that fails does not hide one of all GPUs that hangs.
+    ok(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 0, NVML_ERROR_NO_PERMISSION, 2));
+    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", -1, 150, 1));
+    before = gs_mono_ns();
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), NVML_ERROR_NO_PERMISSION);
+    assert_true(gs_mono_ns() - before >= 150 * GS_NS_PER_MS);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), NVML_ERROR_NO_PERMISSION);
+    assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0); // both are used up
     // A hang ends when the faults are cleared, and does not stand in the way of others meanwhile.
     ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
     pthread_t t;

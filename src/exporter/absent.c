@@ -3,20 +3,49 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "exporter/render.h"
 
 enum { MAX_NAMES = 12 }; // in a line
 
-// The reason that the first GPU gives; GPU_VALID: one of them has it, or may have it later.
-static enum gpu_validity why(const struct gpu_snapshot *s, enum gpu_field f)
+static enum gpu_validity of_instance(const struct gpu_device *d, const struct gpu_instance *i,
+                                     enum gpu_field f)
 {
-    enum gpu_validity first = GPU_VALID;
-    for (size_t i = 0; i < s->n_devices; i++) {
-        enum gpu_validity v = s->devices[i].fields[f].validity;
-        if (v == GPU_VALID || v == GPU_UNKNOWN)
-            return GPU_VALID;
-        first = first == GPU_VALID ? v : first;
+    const struct gpu_value *own = gpu_instance_value(i, f);
+    return own ? own->validity : d->fields[f].validity;
+}
+
+// The reason that the first of them gives; GPU_VALID: one has it, or may have it later.
+struct reason {
+    enum gpu_validity first;
+    bool any, has;
+};
+
+static void add(struct reason *r, enum gpu_validity v)
+{
+    r->has |= v == GPU_VALID || v == GPU_UNKNOWN;
+    r->first = r->any ? r->first : v;
+    r->any = true;
+}
+
+// Of the GPUs and MIG devices that have lines.
+static enum gpu_validity why(const struct absent_config *c, enum gpu_field f)
+{
+    struct reason r = {0};
+    for (size_t i = 0; i < c->gpus->n_devices; i++) {
+        const struct gpu_device *d = &c->gpus->devices[i];
+        if (render_means(c->devices, d, NULL))
+            add(&r, d->fields[f].validity);
+        for (size_t k = 0; k < d->n_instances; k++)
+            if (render_means(c->devices, d, &d->instances[k]))
+                add(&r, of_instance(d, &d->instances[k], f));
     }
-    return first;
+    return r.any && !r.has ? r.first : GPU_VALID;
+}
+
+// What is computed from many fields is there without most of them.
+static enum gpu_validity why_row(const struct absent_config *c, const struct counter *row)
+{
+    return row->kind == COUNTER_EXP_HEALTH ? GPU_VALID : why(c, row->field);
 }
 
 static enum gpu_validity why_no_processes(const struct gpu_snapshot *s)
@@ -36,15 +65,14 @@ static void add_name(struct gs_buf *names, size_t *n, const char *name)
     ++*n;
 }
 
-static void tell_reason(const struct counters *c, const struct gpu_snapshot *s,
-                        enum gpu_validity reason)
+static void tell_reason(const struct absent_config *c, enum gpu_validity reason)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
-    for (size_t i = 0; i < c->len; i++)
-        if (why(s, c->rows[i].field) == reason)
-            add_name(&names, &n, c->rows[i].name);
-    if (why_no_processes(s) == reason)
+    for (size_t i = 0; i < c->counters->len; i++)
+        if (why_row(c, &c->counters->rows[i]) == reason)
+            add_name(&names, &n, c->counters->rows[i].name);
+    if (why_no_processes(c->gpus) == reason)
         add_name(&names, &n, "DCGM_CUSTOM_PROCESS_SM_UTIL");
     if (!n)
         return;
@@ -56,12 +84,15 @@ static void tell_reason(const struct counters *c, const struct gpu_snapshot *s,
                 n, gpu_validity_text(reason), names.data);
 }
 
-void absent_tell(const struct counters *counters, const struct gpu_snapshot *s)
+void absent_tell(const struct absent_config *cfg)
 {
     struct counters defaults = {0};
-    if (!counters)
+    struct absent_config c = *cfg;
+    if (!c.counters) {
         counters_default(&defaults);
+        c.counters = &defaults;
+    }
     for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_FAILED; v++)
-        tell_reason(counters ? counters : &defaults, s, v);
+        tell_reason(&c, v);
     counters_finish(&defaults);
 }

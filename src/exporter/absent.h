@@ -5,5 +5,11 @@
 
 #include "exporter/counters.h"
 
-// A line for each reason. counters NULL: the default ones.
-void absent_tell(const struct counters *counters, const struct gpu_snapshot *s);
+struct absent_config {
+    const struct counters *counters; // NULL: the default ones
+    const char *devices;             // as in render_names
+    const struct gpu_snapshot *gpus;
+};
+
+// A line for each reason.
+void absent_tell(const struct absent_config *cfg);

@@ -13,7 +13,8 @@ struct name_row {
     const char *name;
     const char *type; // NULL: the field's own
     enum gpu_field field;
-    bool listed; // in 1.x-compatibility-metrics.csv
+    bool listed;      // in 1.x-compatibility-metrics.csv
+    const char *help; // of that file; NULL: the field's own
 };
 
 // dcgm-exporter 1.x.
@@ -51,14 +52,20 @@ static const struct name_row old_names[] = {
     {"dcgm_nvlink_data_crc_error_count_total", NULL, GPU_F_NVLINK_CRC_DATA, false},
     {"dcgm_nvlink_replay_error_count_total", NULL, GPU_F_NVLINK_REPLAY, false},
     {"dcgm_nvlink_recovery_error_count_total", NULL, GPU_F_NVLINK_RECOVERY, false},
-    {"dcgm_nvlink_bandwidth_total", NULL, GPU_F_NVLINK_BANDWIDTH, true},
-    {"dcgm_fi_prof_gr_engine_active", NULL, GPU_F_PROF_GR_ENGINE_ACTIVE, true},
+    {"dcgm_nvlink_bandwidth_total", NULL, GPU_F_NVLINK_BANDWIDTH, true,
+     "Total number of NVLink bandwidth counters for all lanes"},
+    {"dcgm_fi_prof_gr_engine_active", NULL, GPU_F_PROF_GR_ENGINE_ACTIVE, true,
+     "Ratio of time the graphics engine is active (in %)."},
     {"dcgm_fi_prof_sm_active", NULL, GPU_F_PROF_SM_ACTIVE, false},
     {"dcgm_fi_prof_sm_occupancy", NULL, GPU_F_PROF_SM_OCCUPANCY, false},
-    {"dcgm_fi_prof_pipe_tensor_active", NULL, GPU_F_PROF_PIPE_TENSOR_ACTIVE, true},
-    {"dcgm_fi_prof_dram_active", NULL, GPU_F_PROF_DRAM_ACTIVE, true},
-    {"dcgm_fi_prof_pcie_tx_bytes", "counter", GPU_F_PROF_PCIE_TX_BYTES, true},
-    {"dcgm_fi_prof_pcie_rx_bytes", "counter", GPU_F_PROF_PCIE_RX_BYTES, true},
+    {"dcgm_fi_prof_pipe_tensor_active", NULL, GPU_F_PROF_PIPE_TENSOR_ACTIVE, true,
+     "Ratio of cycles the tensor (HMMA) pipe is active (in %)."},
+    {"dcgm_fi_prof_dram_active", NULL, GPU_F_PROF_DRAM_ACTIVE, true,
+     "Ratio of cycles the device memory interface is active sending or receiving data (in %)."},
+    {"dcgm_fi_prof_pcie_tx_bytes", "counter", GPU_F_PROF_PCIE_TX_BYTES, true,
+     "Total number of bytes transmitted through PCIe TX via NVML."},
+    {"dcgm_fi_prof_pcie_rx_bytes", "counter", GPU_F_PROF_PCIE_RX_BYTES, true,
+     "Total number of bytes received through PCIe RX via NVML."},
 };
 
 // The active rows of default-counters.csv and dcp-metrics-included.csv, which are alike.
@@ -179,7 +186,8 @@ bool counters_builtin(const char *path, struct counters *ret)
     *ret = (struct counters){0};
     for (size_t i = 0; i < GS_ARRAY_LEN(old_names); i++)
         if (old_names[i].listed)
-            add_field(ret, old_names[i].field, old_names[i].name, old_names[i].type, NULL);
+            add_field(ret, old_names[i].field, old_names[i].name, old_names[i].type,
+                      old_names[i].help);
     sort(ret);
     return true;
 }

@@ -112,9 +112,12 @@ static bool old_mig_key(struct gs_slice id, char *ret, size_t size)
 {
     struct gs_slice rest = gs_slice_make(id.data + 4, id.len - 4);
     struct gs_slice uuid = gs_slice_cut(&rest, '/'), gi = gs_slice_cut(&rest, '/');
-    return all_digits(gi) && fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT,
-                                           GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi)),
-                                  size);
+    bool later = all_digits(rest) && !gs_slice_eq_str(rest, "0"); // the first one has no number
+    return all_digits(gi) &&
+           fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT "%s" GS_SLICE_FMT,
+                         GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi), later ? "/ci" : "",
+                         GS_SLICE_ARG(later ? rest : GS_SLICE(""))),
+                size);
 }
 
 static bool volcano_key(struct gs_slice id, char *ret, size_t size)

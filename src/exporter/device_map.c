@@ -474,6 +474,11 @@ static void list_keys(const struct gpu_device *d, const struct gpu_instance *ins
         return;
     }
     add_key(k, "%s", instance->uuid);
+    if (instance->compute_instance_id) {
+        add_key(k, "%s/gi%u/ci%u", d->uuid, instance->gpu_instance_id,
+                instance->compute_instance_id);
+        return;
+    }
     add_key(k, "%s/gi%u", d->uuid, instance->gpu_instance_id);
     if (node[0])
         add_key(k, "%s/gi%u", node, instance->gpu_instance_id);

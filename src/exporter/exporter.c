@@ -328,7 +328,8 @@ static void take_sample(struct exporter *e, struct sample *s, enum gpu_driver dr
         return;
     if (e->cfg.on_ready)
         e->cfg.on_ready(e->cfg.arg, s->gpus);
-    absent_tell(e->cfg.names.counters, s->gpus);
+    absent_tell(&(struct absent_config){
+        .counters = e->cfg.names.counters, .devices = e->cfg.names.devices, .gpus = s->gpus});
 }
 
 static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver)

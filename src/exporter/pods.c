@@ -194,11 +194,11 @@ static bool allowed(struct pods *p, const char *name)
 static bool reserved(const char *name)
 {
     static const char *const names[] = {
-        "gpu",       "UUID",        "uuid",           "pci_bus_id",        "device",
-        "modelName", "hostname",    "Hostname",       "container",         "namespace",
-        "pod",       "pod_uid",     "vgpu",           "GPU_I_PROFILE",     "GPU_I_ID",
-        "err_code",  "err_msg",     "hpc_job",        "pod_name",          "pod_namespace",
-        "xid",       "clock_event", "container_name", "window_size_in_ms",
+        "gpu",           "UUID",     "uuid",        "pci_bus_id",     "device",
+        "modelName",     "hostname", "Hostname",    "container",      "namespace",
+        "pod",           "pod_uid",  "vgpu",        "GPU_I_PROFILE",  "GPU_I_ID",
+        "GPU_CI_ID",     "err_code", "err_msg",     "hpc_job",        "pod_name",
+        "pod_namespace", "xid",      "clock_event", "container_name", "window_size_in_ms",
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (gs_streq(name, names[i]))

@@ -90,6 +90,7 @@ static void add_device(const struct renderer *r, const struct gpu_device *d, str
     for (size_t i = 0; i < d->n_instances; i++) {
         add_number(key, d->instances[i].gpu_instance_id);
         add_number(key, d->instances[i].compute_instance_id);
+        add_number(key, d->instances[i].divided);
         add_text(key, d->instances[i].uuid);
         add_text(key, d->instances[i].profile);
     }

@@ -40,6 +40,12 @@ struct render_names {
 bool render_devices_valid(const char *devices);
 // Whether it means one of these GPUs or their MIG devices.
 bool render_devices_any(const char *devices, const struct gpu_snapshot *g);
+// Whether it means a GPU, or one of its MIG devices (instance not NULL). devices NULL: the default.
+bool render_means(const char *devices, const struct gpu_device *d,
+                  const struct gpu_instance *instance);
+// The first index or GPU instance id of its list that none of them has, in *ret. False: they have
+// all of them.
+bool render_devices_missing(const char *devices, const struct gpu_snapshot *g, unsigned *ret);
 
 struct render_input {
     const struct sample *sample;

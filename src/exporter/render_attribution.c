@@ -16,8 +16,10 @@ void render_pod_labels(const struct entity *e, const char *ns, const char *pod,
 {
     render_add_label_u64(ret, "gpu", "", e->device->index);
     render_add_label(ret, "UUID", e->device->uuid);
-    if (e->instance)
+    if (e->instance) {
         render_add_label_u64(ret, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        render_add_compute_instance(ret, e->instance);
+    }
     render_add_label_if(ret, "container", container);
     render_add_label(ret, "namespace", ns);
     render_add_label(ret, "pod", pod);

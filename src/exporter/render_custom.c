@@ -12,13 +12,13 @@ enum { ALLOCATED_HEADER = 10, COMPUTE_HEADER = 11, DEVICE_HEADERS = 12 };
 // --- families per process and per container ---
 
 static const struct entity *entity_of(const struct entities *list, const struct gpu_device *d,
-                                      uint32_t gpu_instance)
+                                      const struct gpu_process *p)
 {
     for (size_t i = 0; i < list->len; i++) {
         const struct entity *e = &list->items[i];
         if (e->device != d)
             continue;
-        if (!e->instance || e->instance->gpu_instance_id == gpu_instance)
+        if (render_is_on(p, e->instance))
             return e;
     }
     return NULL;
@@ -39,6 +39,7 @@ static void add_container(const struct render_names *names, const struct entity 
     render_add_label(b, "AllocateMode", mode);
     render_add_label_if(b, "ContainerName", container);
     if (e->instance) {
+        render_add_compute_instance(b, e->instance);
         render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
         render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
     }
@@ -122,8 +123,8 @@ static uint64_t hash_of(const struct renderer *r, const struct gpu_process *p,
     bool known = r->in.map_asked_ns > o->seen_ns; // to the map, if it is of a pod with a GPU
     const struct {
         uint64_t device;
-        uint32_t pid, gpu_instance, compute, graphics, known, none;
-    } own = {device, p->pid, p->gpu_instance, p->compute, p->graphics, known, 0};
+        uint32_t pid, gpu_instance, compute_instance, compute, graphics, known;
+    } own = {device, p->pid, p->gpu_instance, p->compute_instance, p->compute, p->graphics, known};
     uint64_t hash = XXH3_64bits_withSeed(o, sizeof(*o), XXH3_64bits(&own, sizeof(own)));
     return hash ? hash : 1;
 }
@@ -151,7 +152,7 @@ static void list_processes(struct renderer *r)
             if (line->hash == hash)
                 continue;
             line->hash = hash;
-            const struct entity *e = entity_of(&r->entities, d, line->process->gpu_instance);
+            const struct entity *e = entity_of(&r->entities, d, line->process);
             add_process(r, e, line->process, o, line);
         }
     }
@@ -382,6 +383,7 @@ static const struct gs_buf *device_labels(const struct renderer *r, struct entit
         return b;
     render_add_label_if(b, "DriverVersion", r->in.sample->gpus->driver_version);
     if (e->instance) {
+        render_add_compute_instance(b, e->instance);
         render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
         render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
     }

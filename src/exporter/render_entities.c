@@ -66,26 +66,32 @@ static void finish_variants(const struct render_names *names, struct entity *e)
 
 // --- which devices ---
 
+// The next range of "g:0,2-4". *at: NULL at first, then where to go on.
+static bool next_range(const char *devices, const char **at, unsigned *ret_first,
+                       unsigned *ret_last)
+{
+    const char *p = *at ? *at : strchr(devices, ':');
+    if (!p || !*p)
+        return false;
+    char *end;
+    *ret_first = *ret_last = (unsigned)strtoul(p + 1, &end, 10);
+    if (end == p + 1)
+        return false;
+    if (*end == '-')
+        *ret_last = (unsigned)strtoul(end + 1, &end, 10);
+    *at = end;
+    return true;
+}
+
 // "g:0,2-4" has `n`; without a list all.
 static bool listed(const char *devices, unsigned n)
 {
-    const char *p = strchr(devices, ':');
-    if (!p)
-        return true;
-    while (*p) {
-        char *end;
-        unsigned long first = strtoul(p + 1, &end, 10), last = first;
-        if (end == p + 1)
-            return false;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
-        if (n >= first && n <= last)
-            return true;
-        p = strchr(end, ',');
-        if (!p)
-            return false;
-    }
-    return false;
+    const char *at = NULL;
+    unsigned first = 0, last = 0;
+    bool any = !strchr(devices, ':');
+    while (!any && next_range(devices, &at, &first, &last))
+        any = n >= first && n <= last;
+    return any;
 }
 
 bool render_devices_valid(const char *devices)
@@ -148,6 +154,44 @@ static bool means_instance(const char *devices, const struct gpu_instance *i)
     if (devices[0] == 'g')
         return gs_streq(devices, "g+i");
     return devices[0] != 'i' || listed(devices, i->gpu_instance_id);
+}
+
+bool render_means(const char *devices, const struct gpu_device *d,
+                  const struct gpu_instance *instance)
+{
+    devices = devices ? devices : "f";
+    return instance ? means_instance(devices, instance) : means_gpu(devices, d);
+}
+
+static bool has_instance(const struct gpu_device *d, unsigned id)
+{
+    for (size_t i = 0; i < d->n_instances; i++)
+        if (d->instances[i].gpu_instance_id == id)
+            return true;
+    return false;
+}
+
+static bool is_there(const struct gpu_snapshot *g, bool instances, unsigned n)
+{
+    for (size_t i = 0; i < g->n_devices; i++)
+        if (instances ? has_instance(&g->devices[i], n) : g->devices[i].index == n)
+            return true;
+    return false;
+}
+
+bool render_devices_missing(const char *devices, const struct gpu_snapshot *g, unsigned *ret)
+{
+    const char *at = NULL;
+    unsigned first = 0, last = 0;
+    while (next_range(devices, &at, &first, &last)) {
+        for (unsigned n = first; n <= last; n++) {
+            if (!is_there(g, devices[0] == 'i', n)) {
+                *ret = n;
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 bool render_devices_any(const char *devices, const struct gpu_snapshot *g)
@@ -242,7 +286,7 @@ static void sum_pods(const struct sample *sample, struct entity *e)
     }
     for (size_t i = 0; i < e->device->n_processes; i++) {
         const struct gpu_process *p = &e->device->processes[i];
-        bool here = !e->instance || p->gpu_instance == e->instance->gpu_instance_id;
+        bool here = render_is_on(p, e->instance);
         struct variant *v = here ? variant_of(e, &sample->owners[e->device_at][i]) : NULL;
         if (!v)
             continue;

@@ -6,31 +6,11 @@
 
 // --- families of DCGM ---
 
-// What a MIG device has of its own; NULL: the field is its GPU's.
-static const struct gpu_value *instance_field(const struct gpu_instance *i, enum gpu_field f)
-{
-    if (f >= GPU_F_PROF_FIRST && f < GPU_F_PROF_END)
-        return &i->prof[f - GPU_F_PROF_FIRST];
-    switch (f) {
-    case GPU_F_FB_TOTAL:
-        return &i->fb_total;
-    case GPU_F_FB_FREE:
-        return &i->fb_free;
-    case GPU_F_FB_USED:
-        return &i->fb_used;
-    case GPU_F_FB_RESERVED:
-        return &i->fb_reserved;
-    case GPU_F_FB_USED_PERCENT:
-        return &i->fb_used_ratio;
-    default:
-        return NULL;
-    }
-}
-
 static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
 {
     bool answers = !e->device->lost && !e->device->hung;
-    const struct gpu_value *own = e->instance && answers ? instance_field(e->instance, f) : NULL;
+    const struct gpu_value *own =
+        e->instance && answers ? gpu_instance_value(e->instance, f) : NULL;
     return own ? *own : e->device->fields[f];
 }
 

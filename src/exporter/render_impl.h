@@ -95,6 +95,10 @@ struct renderer {
 void render_add_label(struct gs_buf *b, const char *name, const char *value);
 void render_add_label_u64(struct gs_buf *b, const char *name, const char *prefix, uint64_t value);
 void render_add_label_if(struct gs_buf *b, const char *name, const char *value); // not ""
+// Of a process on the device of an entity.
+bool render_is_on(const struct gpu_process *p, const struct gpu_instance *i);
+// GPU_CI_ID, where the GPU instance has several compute instances.
+void render_add_compute_instance(struct gs_buf *b, const struct gpu_instance *i);
 void render_add_entity_labels(const struct renderer *r, struct entity *e);
 // The value of a row of type "label"; NULL: none. number: room for the text of one.
 const char *render_label_field(const struct gpu_snapshot *g, const struct gpu_device *d,

@@ -52,6 +52,19 @@ const char *render_label_field(const struct gpu_snapshot *g, const struct gpu_de
     return number;
 }
 
+bool render_is_on(const struct gpu_process *p, const struct gpu_instance *i)
+{
+    return !i || (p->gpu_instance == i->gpu_instance_id &&
+                  (!i->divided || p->compute_instance == i->compute_instance_id));
+}
+
+// dcgm-exporter has one line for each GPU instance. Several would be the same series without it.
+void render_add_compute_instance(struct gs_buf *b, const struct gpu_instance *i)
+{
+    if (i->divided)
+        render_add_label_u64(b, "GPU_CI_ID", "", i->compute_instance_id);
+}
+
 void render_add_entity_labels(const struct renderer *r, struct entity *e)
 {
     const struct render_names *names = r->names;
@@ -64,6 +77,7 @@ void render_add_entity_labels(const struct renderer *r, struct entity *e)
     if (e->instance) {
         render_add_label(&e->labels, "GPU_I_PROFILE", e->instance->profile);
         render_add_label_u64(&e->labels, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        render_add_compute_instance(&e->labels, e->instance);
     }
     if (names->hostname_label)
         render_add_label_if(&e->labels, names->hostname_label, names->hostname);

@@ -616,8 +616,20 @@ static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
         s->nvml_version[0] = '\0';
     backend_clean_text(s->nvml_version, sizeof(s->nvml_version));
     int cuda = 0;
-    if (b->wanted[GPU_F_CUDA_DRIVER_VERSION] && NVML(r, cuda_version, &cuda) == NVML_OK)
-        s->cuda_version = cuda;
+    nvml_ret ret = NVML_OK;
+    if (b->wanted[GPU_F_CUDA_DRIVER_VERSION])
+        ret = NVML(r, cuda_version, &cuda);
+    s->cuda_version = ret == NVML_OK ? cuda : 0;
+    s->cuda_validity = b->wanted[GPU_F_CUDA_DRIVER_VERSION] ? backend_validity(ret) : GPU_UNKNOWN;
+}
+
+// What is the same for all GPUs of the driver.
+static void fill_system(struct gpu_snapshot *s)
+{
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (!s->devices[i].lost && !s->devices[i].hung)
+            s->devices[i].fields[GPU_F_CUDA_DRIVER_VERSION] =
+                (struct gpu_value){.validity = s->cuda_validity, .i = s->cuda_version};
 }
 
 struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot **ret)
@@ -649,6 +661,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     memcpy(s->driver_version, driver_version, sizeof(driver_version));
     read_system(b, s);
     collect_all(b, count, posted, s);
+    fill_system(s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
         if (b->workers[i] && worker_idle(b->workers[i]))
             forget(b, b->workers[i]);

@@ -207,8 +207,9 @@ struct memory_values {
 };
 struct memory_values backend_read_memory(struct gpu_reader *r, nvml_device handle);
 // Adds what the process lists of `handle` hold to d; false when the driver gives no compute list.
-bool backend_list_processes(struct gpu_reader *r, nvml_device handle, uint32_t gpu_instance,
-                            struct gpu_device *d);
+// instance: the MIG device that the handle is of; NULL: the GPU.
+bool backend_list_processes(struct gpu_reader *r, nvml_device handle,
+                            const struct gpu_instance *instance, struct gpu_device *d);
 
 // --- events ---
 void backend_watch_events(struct gpu_reader *r, struct known_device *k); // of the device's worker

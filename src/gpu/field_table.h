@@ -7,7 +7,7 @@
 // clang-format off
 #define GPU_FIELDS(X) \
     X(DRIVER_VERSION, "DCGM_FI_DRIVER_VERSION", 1, GPU_TEXT, GPU_G_SYSTEM, "label", "text", \
-      "nvmlSystemGetDriverVersion", "Driver version.") \
+      "nvmlSystemGetDriverVersion", "Driver Version") \
     X(NVML_VERSION, "DCGM_FI_NVML_VERSION", 2, GPU_TEXT, GPU_G_SYSTEM, "label", "text", \
       "nvmlSystemGetNVMLVersion", "NVML version.") \
     X(CUDA_DRIVER_VERSION, "DCGM_FI_CUDA_DRIVER_VERSION", 5, GPU_INTEGER, GPU_G_SYSTEM, "gauge", "1000 major + 10 minor", \
@@ -83,7 +83,7 @@
     X(POWER_USAGE, "DCGM_FI_DEV_POWER_USAGE", 155, GPU_DOUBLE, GPU_G_POWER, "gauge", "W", \
       "nvmlDeviceGetPowerUsage", "Power draw (in W).") \
     X(TOTAL_ENERGY, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, GPU_INTEGER, GPU_G_ENERGY, "counter", "mJ", \
-      "nvmlDeviceGetTotalEnergyConsumption", "Total energy consumption since the driver was loaded (in mJ).") \
+      "nvmlDeviceGetTotalEnergyConsumption", "Total energy consumption since boot (in mJ).") \
     X(POWER_INSTANT, "DCGM_FI_DEV_POWER_USAGE_INSTANT", 157, GPU_DOUBLE, GPU_G_VALUES, "gauge", "W", \
       "nvmlDeviceGetFieldValues 186", "Power draw at this instant (in W).") \
     X(SLOWDOWN_TEMP, "DCGM_FI_DEV_SLOWDOWN_TEMP", 158, GPU_INTEGER, GPU_G_TEMP_LIMITS, "gauge", "C", \
@@ -119,7 +119,7 @@
     X(PCIE_RX, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT", 201, GPU_INTEGER, GPU_G_PCIE_THROUGHPUT, "gauge", "KB/s", \
       "nvmlDeviceGetPcieThroughput", "PCIe bytes received, over 20 ms (in KB/s).") \
     X(PCIE_REPLAY, "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 202, GPU_INTEGER, GPU_G_PCIE_REPLAY, "counter", "1", \
-      "nvmlDeviceGetPcieReplayCounter", "Number of PCIe retries.") \
+      "nvmlDeviceGetPcieReplayCounter", "Total number of PCIe retries.") \
     X(GPU_UTIL, "DCGM_FI_DEV_GPU_UTIL", 203, GPU_INTEGER, GPU_G_UTILIZATION, "gauge", "%", \
       "nvmlDeviceGetSamples, nvmlDeviceGetUtilizationRates", "GPU utilization (in %).") \
     X(MEM_COPY_UTIL, "DCGM_FI_DEV_MEM_COPY_UTIL", 204, GPU_INTEGER, GPU_G_UTILIZATION, "gauge", "%", \
@@ -129,7 +129,7 @@
     X(DEC_UTIL, "DCGM_FI_DEV_DEC_UTIL", 207, GPU_INTEGER, GPU_G_CODECS, "gauge", "%", \
       "nvmlDeviceGetDecoderUtilization", "Decoder utilization (in %).") \
     X(XID_ERRORS, "DCGM_FI_DEV_XID_ERRORS", 230, GPU_INTEGER, GPU_G_XID, "gauge", "XID", \
-      "nvmlEventSetWait_v2", "Value of the last XID error.") \
+      "nvmlEventSetWait_v2", "Value of the last XID error encountered.") \
     X(PCIE_MAX_GEN, "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", 235, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "1", \
       "nvmlDeviceGetMaxPcieLinkGeneration", "Highest PCIe generation.") \
     X(PCIE_MAX_WIDTH, "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 236, GPU_INTEGER, GPU_G_PCIE_LINK, "gauge", "lanes", \
@@ -241,11 +241,11 @@
     X(RETIRED_PENDING, "DCGM_FI_DEV_RETIRED_PENDING", 392, GPU_INTEGER, GPU_G_VALUES, "counter", "0 or 1", \
       "nvmlDeviceGetFieldValues 31", "Whether pages wait for their retirement.") \
     X(UNCORRECTABLE_REMAPPED, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, GPU_INTEGER, GPU_G_REMAP, "counter", "rows", \
-      "nvmlDeviceGetRemappedRows", "Number of rows remapped for uncorrectable errors.") \
+      "nvmlDeviceGetRemappedRows", "Number of remapped rows for uncorrectable errors") \
     X(CORRECTABLE_REMAPPED, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, GPU_INTEGER, GPU_G_REMAP, "counter", "rows", \
-      "nvmlDeviceGetRemappedRows", "Number of rows remapped for correctable errors.") \
+      "nvmlDeviceGetRemappedRows", "Number of remapped rows for correctable errors") \
     X(ROW_REMAP_FAILURE, "DCGM_FI_DEV_ROW_REMAP_FAILURE", 395, GPU_INTEGER, GPU_G_REMAP, "gauge", "0 or 1", \
-      "nvmlDeviceGetRemappedRows", "Whether remapping of rows has failed.") \
+      "nvmlDeviceGetRemappedRows", "Whether remapping of rows has failed") \
     X(ROW_REMAP_PENDING, "DCGM_FI_DEV_ROW_REMAP_PENDING", 396, GPU_INTEGER, GPU_G_REMAP, "gauge", "0 or 1", \
       "nvmlDeviceGetRemappedRows", "Whether rows wait to be remapped.") \
     X(NVLINK_CRC_FLIT, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 409, GPU_INTEGER, GPU_G_VALUES, "counter", "1", \
@@ -275,7 +275,7 @@
     X(NVLINK_L14, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L14", 448, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 14.") \
     X(NVLINK_BANDWIDTH, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 449, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
-      "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth over all lanes.") \
+      "nvmlDeviceGetFieldValues 138, 139", "Total number of NVLink bandwidth counters for all lanes.") \
     X(NVLINK_L6, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L6", 475, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
       "nvmlDeviceGetFieldValues 138, 139", "NVLink bandwidth of link 6.") \
     X(NVLINK_L7, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L7", 476, GPU_INTEGER, GPU_G_NVLINK, "counter", "MB/s", \
@@ -303,7 +303,7 @@
     X(VIRTUAL_MODE, "DCGM_FI_DEV_VIRTUAL_MODE", 500, GPU_INTEGER, GPU_G_MODES, "gauge", "enum", \
       "nvmlDeviceGetVirtualizationMode", "Virtualization mode (0 none, 1 passthrough, 2 vGPU guest, 3 and 4 vGPU host).") \
     X(VGPU_LICENSE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", 526, GPU_INTEGER, GPU_G_LICENSE, "gauge", "0 or 1", \
-      "nvmlDeviceGetGridLicensableFeatures_v4", "vGPU license status.") \
+      "nvmlDeviceGetGridLicensableFeatures_v4", "vGPU License status") \
     X(NVLINK_TX_L0, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L0", 825, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
       "nvmlDeviceGetFieldValues 138", "NVLink transmit bandwidth of link 0.") \
     X(NVLINK_TX_L1, "DCGM_FI_DEV_NVLINK_TX_BANDWIDTH_L1", 826, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
@@ -381,15 +381,15 @@
     X(NVLINK_RX_TOTAL, "DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_TOTAL", 897, GPU_INTEGER, GPU_G_NVLINK, "gauge", "MB/s", \
       "nvmlDeviceGetFieldValues 139", "NVLink receive bandwidth over all lanes.") \
     X(PROF_GR_ENGINE_ACTIVE, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1001, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
-      "GPM metric 1", "Ratio of time in which the graphics or compute engine is active.") \
+      "GPM metric 1", "Ratio of time the graphics engine is active.") \
     X(PROF_SM_ACTIVE, "DCGM_FI_PROF_SM_ACTIVE", 1002, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 2", "Ratio of cycles in which an SM has at least 1 warp.") \
     X(PROF_SM_OCCUPANCY, "DCGM_FI_PROF_SM_OCCUPANCY", 1003, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 3", "Ratio of warps resident on an SM to the most possible.") \
     X(PROF_PIPE_TENSOR_ACTIVE, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1004, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
-      "GPM metric 5", "Ratio of cycles in which a tensor pipe is active.") \
+      "GPM metric 5", "Ratio of cycles the tensor (HMMA) pipe is active.") \
     X(PROF_DRAM_ACTIVE, "DCGM_FI_PROF_DRAM_ACTIVE", 1005, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
-      "GPM metric 10", "Ratio of cycles in which the device memory sends or receives.") \
+      "GPM metric 10", "Ratio of cycles the device memory interface is active sending or receiving data.") \
     X(PROF_PIPE_FP64_ACTIVE, "DCGM_FI_PROF_PIPE_FP64_ACTIVE", 1006, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 11", "Ratio of cycles in which the fp64 pipe is active.") \
     X(PROF_PIPE_FP32_ACTIVE, "DCGM_FI_PROF_PIPE_FP32_ACTIVE", 1007, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
@@ -397,9 +397,9 @@
     X(PROF_PIPE_FP16_ACTIVE, "DCGM_FI_PROF_PIPE_FP16_ACTIVE", 1008, GPU_DOUBLE, GPU_G_GPM, "gauge", "ratio", \
       "GPM metric 13", "Ratio of cycles in which the fp16 pipe is active.") \
     X(PROF_PCIE_TX_BYTES, "DCGM_FI_PROF_PCIE_TX_BYTES", 1009, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
-      "GPM metric 20", "PCIe bytes sent per second.") \
+      "GPM metric 20", "The rate of data transmitted over the PCIe bus - including both protocol headers and data payloads - in bytes per second.") \
     X(PROF_PCIE_RX_BYTES, "DCGM_FI_PROF_PCIE_RX_BYTES", 1010, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
-      "GPM metric 21", "PCIe bytes received per second.") \
+      "GPM metric 21", "The rate of data received over the PCIe bus - including both protocol headers and data payloads - in bytes per second.") \
     X(PROF_NVLINK_TX_BYTES, "DCGM_FI_PROF_NVLINK_TX_BYTES", 1011, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \
       "GPM metric 61", "NVLink bytes sent per second.") \
     X(PROF_NVLINK_RX_BYTES, "DCGM_FI_PROF_NVLINK_RX_BYTES", 1012, GPU_INTEGER, GPU_G_GPM, "gauge", "bytes/s", \

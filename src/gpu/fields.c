@@ -439,8 +439,7 @@ static void fill_identity(const struct known_device *k, struct gpu_device *d)
     d->fields[GPU_F_NVML_INDEX] = backend_integer(NVML_OK, d->index);
     d->fields[GPU_F_MINOR_NUMBER] =
         backend_integer(k->has_minor ? NVML_OK : NVML_NOT_SUPPORTED, k->minor);
-    d->fields[GPU_F_DRIVER_VERSION].validity = d->fields[GPU_F_NVML_VERSION].validity =
-        d->fields[GPU_F_CUDA_DRIVER_VERSION].validity = GPU_VALID;
+    d->fields[GPU_F_DRIVER_VERSION].validity = d->fields[GPU_F_NVML_VERSION].validity = GPU_VALID;
 }
 
 static const struct {

@@ -92,7 +92,7 @@ struct gpu_process {
     bool has_memory, has_util;
     uint64_t memory_bytes;
     uint32_t sm_util, mem_util, enc_util, dec_util; // percent of the interval
-    uint32_t gpu_instance;                          // GPU_NO_INSTANCE outside MIG
+    uint32_t gpu_instance, compute_instance;        // GPU_NO_INSTANCE outside MIG
     bool compute, graphics; // which lists name it; neither: seen in the utilisation records only
     bool mps;               // a client of the MPS server
     // Not the driver's own readings but parts of the device's.
@@ -102,6 +102,7 @@ struct gpu_process {
 // A MIG device. What is not here (clocks, temperatures, power …) is the parent's.
 struct gpu_instance {
     uint32_t gpu_instance_id, compute_instance_id;
+    bool divided;          // the GPU instance has several compute instances: they share its memory
     char uuid[96];         // "MIG-…"
     char profile[32];      // "1g.10gb"; "" when unknown
     uint64_t memory_total; // bytes, 0: unknown
@@ -196,7 +197,8 @@ struct gpu_snapshot {
     int64_t duration_us; // how long the pass took
     bool simulated;
     char driver_version[80], nvml_version[80];
-    int32_t cuda_version; // 0: unknown
+    int32_t cuda_version; // 1000 major + 10 minor; 0: unknown
+    enum gpu_validity cuda_validity;
     struct gpu_device *devices;
     size_t n_devices;
     size_t n_unopened; // GPUs that the driver counts and does not give: in no place of devices
@@ -214,6 +216,8 @@ struct gpu_field_info {
     enum gpu_kind kind;
     enum gpu_group group;
 };
+// What a MIG device has of its own; NULL: the field is its GPU's.
+const struct gpu_value *gpu_instance_value(const struct gpu_instance *i, enum gpu_field f);
 // The text of a text field; NULL when there is none.
 const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
                            enum gpu_field f);

@@ -41,6 +41,14 @@ static bool read_instance(struct gpu_reader *b, nvml_device handle, struct gpu_i
     return true;
 }
 
+static void find_divided(struct gpu_device *d)
+{
+    for (size_t i = 0; i < d->n_instances; i++)
+        for (size_t k = 0; k < d->n_instances; k++)
+            if (i != k && d->instances[i].gpu_instance_id == d->instances[k].gpu_instance_id)
+                d->instances[i].divided = true;
+}
+
 void backend_read_instances(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
 {
     unsigned current = 0, pending = 0, max = 0;
@@ -58,8 +66,9 @@ void backend_read_instances(struct gpu_reader *b, struct known_device *k, struct
         if (!read_instance(b, handle, &i))
             continue;
         d->instances[d->n_instances++] = i;
-        if (!backend_list_processes(b, handle, i.gpu_instance_id, d))
+        if (!backend_list_processes(b, handle, &i, d))
             valid = false;
     }
     d->processes_valid = d->n_instances && valid;
+    find_divided(d);
 }

@@ -19,17 +19,26 @@ enum {
     SENTINEL = 0xEE,           // no field of an entry looks like this
 };
 
-static struct gpu_process *process_at(struct gpu_device *d, uint32_t pid, uint32_t gpu_instance)
+// Of a MIG device: GPU instance and compute instance.
+struct place {
+    uint32_t gpu_instance, compute_instance;
+};
+static const struct place no_place = {GPU_NO_INSTANCE, GPU_NO_INSTANCE};
+
+static struct gpu_process *process_at(struct gpu_device *d, uint32_t pid, struct place at)
 {
     for (size_t i = 0; i < d->n_processes; i++)
         if (d->processes[i].pid == pid &&
-            (d->processes[i].gpu_instance == gpu_instance || gpu_instance == GPU_NO_INSTANCE))
+            (at.gpu_instance == GPU_NO_INSTANCE ||
+             (d->processes[i].gpu_instance == at.gpu_instance &&
+              d->processes[i].compute_instance == at.compute_instance)))
             return &d->processes[i];
     if (d->n_processes == GPU_MAX_PROCESSES)
         return NULL;
     d->processes = gs_realloc_array(d->processes, d->n_processes + 1, sizeof(*d->processes));
     struct gpu_process *p = &d->processes[d->n_processes++];
-    *p = (struct gpu_process){.pid = pid, .gpu_instance = gpu_instance};
+    *p = (struct gpu_process){
+        .pid = pid, .gpu_instance = at.gpu_instance, .compute_instance = at.compute_instance};
     return p;
 }
 
@@ -56,12 +65,12 @@ static const struct list_kind list_kinds[] = {
 };
 
 // A process is in several lists when it computes and draws; its memory counts once.
-static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, uint32_t gpu_instance,
+static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, struct place at,
                         const struct list_kind *kind)
 {
     if (pid == 0)
         return;
-    struct gpu_process *p = process_at(d, pid, gpu_instance);
+    struct gpu_process *p = process_at(d, pid, at);
     if (!p)
         return;
     p->graphics |= kind->graphics;
@@ -112,21 +121,33 @@ static list_fn choose_list(const struct nvml *n, const struct list_kind *kind,
     return list_at(n, kind->v1_offset);
 }
 
-static void take_list(const unsigned char *buf, unsigned n, size_t stride, uint32_t gpu_instance,
-                      const struct list_kind *kind, struct gpu_device *d)
+// The list of a MIG device names no instance in old layouts; the caller knows it. A driver may list
+// all processes of the GPU instance for each of its compute instances.
+static struct place place_of(const struct nvml_process_v2 *e, const struct gpu_instance *instance)
+{
+    if (!instance)
+        return (struct place){e->gpu_instance, e->compute_instance};
+    bool named =
+        e->gpu_instance == instance->gpu_instance_id && e->compute_instance != NVML_NO_INSTANCE;
+    return (struct place){instance->gpu_instance_id,
+                          named ? e->compute_instance : instance->compute_instance_id};
+}
+
+static void take_list(const unsigned char *buf, unsigned n, size_t stride,
+                      const struct gpu_instance *instance, const struct list_kind *kind,
+                      struct gpu_device *d)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct nvml_process_v2 e = {.gpu_instance = NVML_NO_INSTANCE};
+        struct nvml_process_v2 e = {.gpu_instance = NVML_NO_INSTANCE,
+                                    .compute_instance = NVML_NO_INSTANCE};
         size_t len = stride < sizeof(e) ? stride : sizeof(e);
         memcpy(&e, buf + i * stride, len);
-        // The list of a MIG device names no instance in old layouts; the caller knows it.
-        add_process(d, e.pid, e.memory,
-                    gpu_instance != GPU_NO_INSTANCE ? gpu_instance : e.gpu_instance, kind);
+        add_process(d, e.pid, e.memory, place_of(&e, instance), kind);
     }
 }
 
 static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct list_kind *kind,
-                          uint32_t gpu_instance, struct gpu_device *d)
+                          const struct gpu_instance *instance, struct gpu_device *d)
 {
     enum nvml_call call;
     size_t stride;
@@ -143,7 +164,7 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
         nvml_ret ret = backend_note(b, call, fn(handle, &n, buf));
         if (ret == NVML_OK) {
             n = n < capacity ? n : capacity;
-            take_list(buf, n, stride ? stride : probe_stride(buf, size, n), gpu_instance, kind, d);
+            take_list(buf, n, stride ? stride : probe_stride(buf, size, n), instance, kind, d);
             return NVML_OK;
         }
         if (ret != NVML_INSUFFICIENT_SIZE || capacity == LIST_MAX)
@@ -154,14 +175,14 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
     return NVML_INSUFFICIENT_SIZE;
 }
 
-bool backend_list_processes(struct gpu_reader *b, nvml_device handle, uint32_t gpu_instance,
-                            struct gpu_device *d)
+bool backend_list_processes(struct gpu_reader *b, nvml_device handle,
+                            const struct gpu_instance *instance, struct gpu_device *d)
 {
     bool valid = false;
     if (!d->processes_ns)
         d->processes_ns = gs_mono_ns();
     for (size_t i = 0; i < GS_ARRAY_LEN(list_kinds) && !b->device_lost; i++) {
-        nvml_ret ret = read_list(b, handle, &list_kinds[i], gpu_instance, d);
+        nvml_ret ret = read_list(b, handle, &list_kinds[i], instance, d);
         if (i == 0)
             valid = ret == NVML_OK;
     }
@@ -187,7 +208,7 @@ static void take_util(struct gpu_device *d, const struct nvml_process_util *u,
         return;
     if (u->sm > 100 || u->mem > 100 || u->enc > 100 || u->dec > 100)
         return;
-    struct gpu_process *p = process_at(d, u->pid, GPU_NO_INSTANCE);
+    struct gpu_process *p = process_at(d, u->pid, no_place);
     if (!p)
         return;
     size_t at = (size_t)(p - d->processes);
@@ -291,7 +312,7 @@ void backend_read_processes(struct gpu_reader *b, struct known_device *k, struct
     d->process_util = GPU_NOT_SUPPORTED;
     if (d->n_instances)
         return;
-    d->processes_valid = backend_list_processes(b, k->handle, GPU_NO_INSTANCE, d);
+    d->processes_valid = backend_list_processes(b, k->handle, NULL, d);
     if (!b->device_lost)
         read_utilization(b, k, d);
 }

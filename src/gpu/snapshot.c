@@ -56,6 +56,26 @@ void gpu_snapshot_free(struct gpu_snapshot *s)
     free(s);
 }
 
+const struct gpu_value *gpu_instance_value(const struct gpu_instance *i, enum gpu_field f)
+{
+    if (f >= GPU_F_PROF_FIRST && f < GPU_F_PROF_END)
+        return &i->prof[f - GPU_F_PROF_FIRST];
+    switch (f) {
+    case GPU_F_FB_TOTAL:
+        return &i->fb_total;
+    case GPU_F_FB_FREE:
+        return &i->fb_free;
+    case GPU_F_FB_USED:
+        return &i->fb_used;
+    case GPU_F_FB_RESERVED:
+        return &i->fb_reserved;
+    case GPU_F_FB_USED_PERCENT:
+        return &i->fb_used_ratio;
+    default:
+        return NULL;
+    }
+}
+
 const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
                            enum gpu_field f)
 {

@@ -54,7 +54,6 @@ static void copy_mig(const struct shm_gpu *g, struct sim_gpu_info *ret)
         memcpy(ret->mig_profile[i], g->mig[i].profile, sizeof(ret->mig_profile[i]));
         ret->mig_memory_total[i] = g->mig[i].memory;
         ret->mig_memory_used[i] = process_memory_used(g, 1 + i);
-        ret->memory_used += ret->mig_memory_used[i];
     }
 }
 
@@ -74,7 +73,7 @@ void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret)
     memcpy(ret->pci_bus_id, g->pci_bus_id, sizeof(ret->pci_bus_id));
     ret->memory_total = g->memory;
     ret->memory_reserved = g->reserved;
-    ret->memory_used = process_memory_used(g, 0);
+    ret->memory_used = process_memory_all(g);
     ret->time_slices = g->time_slices;
     copy_mig(g, ret);
     ret->util_percent = v.gpu_util;

@@ -38,16 +38,23 @@ static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *s
     for (unsigned i = 0; i < spec->n_mig; i++) {
         const struct sim_mig_profile *p = placed[i].profile;
         struct shm_mig *m = &g->mig[i];
-        snprintf(m->profile, sizeof(m->profile), "%s", p->name);
-        make_uuid("MIG", segment, index, 1 + placed[i].gi_id, m->uuid, sizeof(m->uuid));
+        if (placed[i].ci_slices == p->slices)
+            snprintf(m->profile, sizeof(m->profile), "%s", p->name);
+        else
+            snprintf(m->profile, sizeof(m->profile), "%uc.%s", placed[i].ci_slices % 10, p->name);
+        make_uuid("MIG", segment, index, 1 + placed[i].gi_id + placed[i].ci_id * 64, m->uuid,
+                  sizeof(m->uuid));
         m->gi_id = placed[i].gi_id;
         m->nvml_profile = p->nvml_profile;
         m->slices = p->slices;
         m->mem_slices = p->mem_slices;
         m->start = placed[i].start;
-        m->sms = p->sms;
+        m->ci_id = placed[i].ci_id;
+        m->ci_start = placed[i].ci_start;
+        m->ci_slices = placed[i].ci_slices;
+        m->sms = p->sms * m->ci_slices / p->slices;
         m->memory = p->memory_mib * MIB;
-        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)p->sms * SHM_PPM / g->model.sms);
+        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)m->sms * SHM_PPM / g->model.sms);
     }
     g->n_mig = spec->n_mig;
     return NULL;

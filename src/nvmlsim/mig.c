@@ -76,6 +76,16 @@ const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_
     return NULL;
 }
 
+// Cuts "1c." off. 0: the whole GPU instance.
+static uint32_t cut_slices(const char **name)
+{
+    const char *p = *name;
+    if (p[0] < '1' || p[0] > '7' || p[1] != 'c' || p[2] != '.')
+        return 0;
+    *name += 3;
+    return (uint32_t)(p[0] - '0');
+}
+
 static struct gs_error *find_profile(const struct sim_model *model, const char *name,
                                      const struct sim_mig_profile **ret)
 {
@@ -139,26 +149,68 @@ static bool counts_fit(const struct sim_mig_placed *p, unsigned n)
     return true;
 }
 
+// A compute instance goes into the GPU instance before it, if that has the profile and room.
+static bool join_last(struct sim_mig_placed *p, unsigned i)
+{
+    if (!i || p[i - 1].profile != p[i].profile ||
+        p[i - 1].ci_start + p[i - 1].ci_slices + p[i].ci_slices > p[i].profile->slices)
+        return false;
+    p[i].ci_id = p[i - 1].ci_id + 1;
+    p[i].ci_start = p[i - 1].ci_start + p[i - 1].ci_slices;
+    return true;
+}
+
+// Fills profiles and compute instances; *ret_first: those that begin a GPU instance, *ret_n of
+// them.
+static struct gs_error *read_names(const struct sim_model *model, const char *const *names,
+                                   unsigned n, struct sim_mig_placed *placed, unsigned *ret_first,
+                                   unsigned *ret_n)
+{
+    *ret_n = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = names[i];
+        uint32_t slices = cut_slices(&name);
+        struct gs_error *err = find_profile(model, name, &placed[i].profile);
+        if (err)
+            return err;
+        if (slices > placed[i].profile->slices)
+            return gs_error_new(GS_EINVAL, "MIG profile \"%s\": %s has %u compute slices", names[i],
+                                name, placed[i].profile->slices);
+        placed[i].ci_slices = slices ? slices : placed[i].profile->slices;
+        if (!slices || !join_last(placed, i))
+            ret_first[(*ret_n)++] = i;
+    }
+    return NULL;
+}
+
 struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
                                struct sim_mig_placed *ret)
 {
-    struct sim_mig_placed placed[SIM_MAX_MIG] = {{0}};
+    struct sim_mig_placed placed[SIM_MAX_MIG] = {{0}}, instances[SIM_MAX_MIG] = {{0}};
+    unsigned first[SIM_MAX_MIG] = {0}, n_instances = 0;
     if (n > SIM_MAX_MIG)
         return gs_error_new(GS_EINVAL, "%s: %u MIG instances; a GPU has at most %d", model->name, n,
                             SIM_MAX_MIG);
+    struct gs_error *err = read_names(model, names, n, placed, first, &n_instances);
+    if (err)
+        return err;
     GS_AUTO_BUF struct gs_buf list = {0};
-    for (unsigned i = 0; i < n; i++) {
-        struct gs_error *err = find_profile(model, names[i], &placed[i].profile);
-        if (err)
-            return err;
+    for (unsigned i = 0; i < n; i++)
         gs_buf_addf(&list, "%s%s", i ? ", " : "", names[i]);
-    }
+    for (unsigned i = 0; i < n_instances; i++)
+        instances[i] = placed[first[i]];
     struct board b = {.mem_slices = model->mig_slices == 4 ? 4 : 8, .slices = model->mig_slices};
-    if (!counts_fit(placed, n) || !place_from(&b, placed, 0, n, 0, b.slices))
+    if (!counts_fit(instances, n_instances) ||
+        !place_from(&b, instances, 0, n_instances, 0, b.slices))
         return gs_error_new(GS_EINVAL,
                             "the MIG instances %s do not fit on one %s: it has %u compute and %u "
                             "memory slices",
                             list.data, model->name, b.slices, b.mem_slices);
+    for (unsigned i = 0, k = 0; i < n; i++) {
+        k += k + 1 < n_instances && first[k + 1] == i;
+        placed[i].gi_id = instances[k].gi_id;
+        placed[i].start = instances[k].start;
+    }
     memcpy(ret, placed, n * sizeof(*ret));
     return NULL;
 }

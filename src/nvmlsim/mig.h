@@ -24,9 +24,13 @@ const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_
 struct sim_mig_placed {
     const struct sim_mig_profile *profile;
     uint32_t gi_id, start; // start: first memory slice
+    // The compute instance: its slices of the profile's, from ci_start on.
+    uint32_t ci_id, ci_start, ci_slices;
 };
 
-// Finds a place for each wanted profile (names), or says why there is none. ret has room for n.
+// Finds a place for each wanted profile (names), or says why there is none. ret has room for n. A
+// name such as "1c.3g.40gb" is a compute instance with 1 of the 3 slices; those of the same GPU
+// instance profile fill a GPU instance one after the other.
 struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
                                struct sim_mig_placed *ret);
 

@@ -69,8 +69,7 @@ static nvmlReturn_t read_memory(const struct nvml_call *c, nvmlMemory_v2_t *ret)
     nvmlMemory_v2_t m = {.version = ret->version,
                          .total = timeline ? g->mig[timeline - 1].memory : g->memory,
                          .reserved = timeline ? 0 : g->reserved};
-    for (unsigned t = timeline; t <= (timeline ? timeline : g->n_mig); t++)
-        m.used += process_memory_used(g, t);
+    m.used = timeline ? process_memory_used(g, timeline) : process_memory_all(g);
     uint64_t room = m.total - m.reserved;
     m.free = room > m.used ? room - m.used : 0;
     *ret = m;

@@ -67,16 +67,39 @@ static void add_timeline(const struct shm_timeline *t, int64_t now, bool of_whol
     sample->mem += (double)sum.mem_ns * scale;
 }
 
-static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
+// A GPU instance is busy as its compute instances are, each with its part of the SMs.
+static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSample_t sample)
 {
+    double all = 0;
     SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
-    if (timeline == 0) { // the links are the whole GPU's
-        sample->nvlinks = c->gpu->model.nvlinks;
-        sample->c2c_links = c->gpu->model.c2c_links;
+    for (unsigned i = 0; i < c->gpu->n_mig; i++)
+        if (c->gpu->mig[i].gi_id == gi_id)
+            all += c->gpu->timelines[1 + i].sm_ppm;
+    for (unsigned i = 0; i < c->gpu->n_mig && all > 0; i++) {
+        struct nvml_gpm_sample own = {0};
+        const struct shm_timeline *t = &c->gpu->timelines[1 + i];
+        if (c->gpu->mig[i].gi_id != gi_id)
+            continue;
+        add_timeline(t, sample->at, false, &own);
+        sample->busy += own.busy * t->sm_ppm / all;
+        sample->sm += own.sm * t->sm_ppm / all;
+        sample->mem += own.mem * t->sm_ppm / all;
     }
-    for (unsigned t = timeline; t <= (timeline ? timeline : c->gpu->n_mig); t++)
-        add_timeline(&c->gpu->timelines[t], sample->at, timeline == 0, sample);
+}
+
+static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
+{
+    if (timeline) {
+        take_instance(c, c->gpu->mig[timeline - 1].gi_id, sample);
+        return;
+    }
+    SHM_HOLD(held, &c->gpu->lock);
+    *sample = (struct nvml_gpm_sample){.at = gs_mono_ns(), // the links are the whole GPU's
+                                       .nvlinks = c->gpu->model.nvlinks,
+                                       .c2c_links = c->gpu->model.c2c_links};
+    for (unsigned t = 0; t <= c->gpu->n_mig; t++)
+        add_timeline(&c->gpu->timelines[t], sample->at, true, sample);
 }
 
 NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MIG: mode, instances, profiles. An instance of a GPU and its compute instance 0 are both known by
-// the handle of the MIG device.
+// MIG: mode, instances, profiles. A MIG device is a compute instance. The handle of the first one
+// of a GPU instance stands for the GPU instance, too.
 #include "nvmlsim/nvml_lib.h"
 
 #define N_PROFILES 18 // NVML_GPU_INSTANCE_PROFILE_COUNT of 12.8, rounded up to what exists
@@ -70,7 +70,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t mig, unsigned 
 {
     NVML_CALL c = call_device(__func__, mig, CALL_MIG, id != NULL);
     if (!c.rc)
-        *id = 0;
+        *id = device_mig(&c)->ci_id;
     return c.rc;
 }
 
@@ -85,7 +85,7 @@ static nvmlReturn_t attributes_of(const char *fn, nvmlDevice_t mig,
         .multiprocessorCount = m->sms,
         .sharedCopyEngineCount = m->slices,
         .gpuInstanceSliceCount = m->slices,
-        .computeInstanceSliceCount = m->slices,
+        .computeInstanceSliceCount = m->ci_slices,
         .memorySizeMB = m->memory >> 20,
     };
     return NVML_SUCCESS;
@@ -145,10 +145,22 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
         return c.rc;
     if (!is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    if (id != 0)
-        return NVML_ERROR_NOT_FOUND;
-    *compute = (nvmlComputeInstance_t)(const void *)instance;
-    return NVML_SUCCESS;
+    for (unsigned i = 0; i < c.gpu->n_mig; i++) {
+        if (c.gpu->mig[i].gi_id == device_mig(&c)->gi_id && c.gpu->mig[i].ci_id == id) {
+            *compute = (nvmlComputeInstance_t)(const void *)device_handle(mig->gpu, 1 + i);
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+// The timeline whose handle stands for the GPU instance: that of its first compute instance.
+static unsigned first_of(const struct nvml_call *c, const struct shm_mig *m)
+{
+    for (unsigned i = 0; i < c->gpu->n_mig; i++)
+        if (c->gpu->mig[i].gi_id == m->gi_id)
+            return 1 + i;
+    return 0;
 }
 
 NVML_API nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t instance,
@@ -158,11 +170,13 @@ NVML_API nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t instan
     NVML_CALL c = call_device(__func__, mig, CALL_MIG, info != NULL);
     if (c.rc)
         return c.rc;
+    const struct shm_mig *m = device_mig(&c);
     *info = (nvmlComputeInstanceInfo_t){
         .device = device_handle(mig->gpu, 0),
-        .gpuInstance = (nvmlGpuInstance_t)(const void *)instance,
-        .profileId = device_mig(&c)->nvml_profile,
-        .placement = {.size = device_mig(&c)->slices},
+        .gpuInstance = (nvmlGpuInstance_t)(const void *)device_handle(mig->gpu, first_of(&c, m)),
+        .id = m->ci_id,
+        .profileId = m->nvml_profile,
+        .placement = {.start = m->ci_start, .size = m->ci_slices},
     };
     return NVML_SUCCESS;
 }

@@ -31,7 +31,7 @@ static void list_processes(const struct nvml_call *c, struct process_list *ret)
             .pid = (uint32_t)p->pid,
             .usedGpuMemory = p->memory,
             .gpuInstanceId = in_mig ? g->mig[p->timeline - 1].gi_id : NVML_NO_INSTANCE,
-            .computeInstanceId = in_mig ? 0 : NVML_NO_INSTANCE,
+            .computeInstanceId = in_mig ? g->mig[p->timeline - 1].ci_id : NVML_NO_INSTANCE,
         };
     }
 }

@@ -170,11 +170,28 @@ uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline)
                                                 : g->mig[timeline - 1].memory;
 }
 
+// Timelines of compute instances that share the memory of one GPU instance.
+static bool same_memory(const struct shm_gpu *g, uint32_t a, uint32_t b)
+{
+    bool mig = a > 0 && a <= g->n_mig && b > 0 && b <= g->n_mig;
+    return a == b || (mig && g->mig[a - 1].gi_id == g->mig[b - 1].gi_id);
+}
+
 uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline)
 {
     uint64_t used = 0;
     for (unsigned i = 0; i < SHM_PROCESSES; i++)
-        if (g->processes[i].state == SHM_PROC_LIVE && g->processes[i].timeline == timeline)
+        if (g->processes[i].state == SHM_PROC_LIVE &&
+            same_memory(g, g->processes[i].timeline, timeline))
+            used += g->processes[i].memory;
+    return used;
+}
+
+uint64_t process_memory_all(const struct shm_gpu *g)
+{
+    uint64_t used = 0;
+    for (unsigned i = 0; i < SHM_PROCESSES; i++)
+        if (g->processes[i].state == SHM_PROC_LIVE)
             used += g->processes[i].memory;
     return used;
 }

@@ -26,3 +26,4 @@ void process_reap(struct shm_gpu *g);
 // Bytes of a timeline: what it has for processes, and what they have allocated.
 uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline);
 uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline);
+uint64_t process_memory_all(const struct shm_gpu *g); // of the whole GPU

@@ -70,8 +70,10 @@ struct shm_mig {
     char uuid[96];
     char profile[24];
     uint32_t gi_id, nvml_profile;
-    uint32_t slices, mem_slices, start, sms;
-    uint64_t memory; // bytes
+    uint32_t slices, mem_slices, start;
+    uint64_t memory; // bytes of the GPU instance: its compute instances share them
+    // Of the compute instance.
+    uint32_t ci_id, ci_start, ci_slices, sms;
 };
 
 enum shm_process_state {

@@ -193,6 +193,29 @@ static void folder_that_comes(void **state)
     rmdir(jobs);
 }
 
+// As dcgm-exporter does.
+static void devices_that_do_not_exist_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const wrong[][2] = {
+        {"g:0,2", "--devices g:0,2: GPU 2 does not exist (GPUs here: 2)"},
+        {"g:1-3", "GPU 2 does not exist"},
+        {"i:99", "GPU instance 99 does not exist"},
+    };
+    const char *args[] = {"--simulate", "2xTesla-T4", "--address", "127.0.0.1:0", "-d", NULL, NULL};
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        args[5] = wrong[i][0];
+        spawn(f, args);
+        assert_int_equal(wait_exporter(f), 2);
+        if (!read_log(f, wrong[i][1]))
+            fail_msg("%s: not in the log: %s", wrong[i][1], f->log.data);
+    }
+    args[5] = "g:0-1";
+    spawn(f, args);
+    connect_exporter(f);
+    WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
+}
+
 // A protection that is asked for and cannot be had, a list that cannot be read: nobody would
 // notice if it started without.
 static void mistakes_are_refused(void **state)
@@ -230,9 +253,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_files)
     const struct CMUnitTest tests[] = {
-        TEST(optional_things),
-        TEST(name_of_the_node),
-        TEST(folder_that_comes),
+        TEST(optional_things),      TEST(name_of_the_node),
+        TEST(folder_that_comes),    TEST(devices_that_do_not_exist_are_refused),
         TEST(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

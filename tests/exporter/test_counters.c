@@ -141,6 +141,39 @@ static void built_in_files(void **state)
     assert_false(counters_builtin("/etc/mine.csv", &c));
 }
 
+// Who compares pages with dcgm-exporter's sees no difference.
+static void help_of_built_in_files_is_that_of_nvidia(void **state)
+{
+    static const struct {
+        const char *file, *name, *help;
+    } rows[] = {
+        {"default-counters.csv", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+         "Total energy consumption since boot (in mJ)."},
+        {"default-counters.csv", "DCGM_FI_DEV_XID_ERRORS",
+         "Value of the last XID error encountered."},
+        {"default-counters.csv", "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "vGPU License status"},
+        {"default-counters.csv", "DCGM_FI_DEV_ROW_REMAP_FAILURE",
+         "Whether remapping of rows has failed"},
+        {"default-counters.csv", "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+         "Ratio of time the graphics engine is active."},
+        {"default-counters.csv", "DCGM_FI_PROF_PCIE_TX_BYTES",
+         "The rate of data transmitted over the PCIe bus - including both protocol headers and "
+         "data payloads - in bytes per second."},
+        {"1.x-compatibility-metrics.csv", "dcgm_nvlink_bandwidth_total",
+         "Total number of NVLink bandwidth counters for all lanes"},
+        {"1.x-compatibility-metrics.csv", "dcgm_fi_prof_gr_engine_active",
+         "Ratio of time the graphics engine is active (in %)."},
+        {"1.x-compatibility-metrics.csv", "dcgm_fi_prof_pcie_tx_bytes",
+         "Total number of bytes transmitted through PCIe TX via NVML."},
+        {"1.x-compatibility-metrics.csv", "dcgm_fb_used", "Framebuffer memory used (in MiB)."},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        GS_CLEANUP(counters_finish) struct counters c = {0};
+        assert_true(counters_builtin(rows[i].file, &c));
+        assert_string_equal(find(&c, rows[i].name)->help, rows[i].help);
+    }
+}
+
 // DCGM 4.6 renamed fields; both names are the same field.
 static void newer_names(void **state)
 {
@@ -161,6 +194,7 @@ int main(void)
         cmocka_unit_test(how_often_fields_are_read),
         cmocka_unit_test(health_and_peers),
         cmocka_unit_test(built_in_files),
+        cmocka_unit_test(help_of_built_in_files_is_that_of_nvidia),
         cmocka_unit_test(newer_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

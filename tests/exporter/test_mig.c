@@ -3,6 +3,8 @@
 // and its GPU's for the rest. Run it under AddressSanitizer, too.
 #include "render_fixture.h"
 
+#include "base/log.h"
+#include "exporter/absent.h"
 #include "nvmlsim/sim.h"
 #include "patience.h"
 #include "unit.h"
@@ -105,15 +107,15 @@ struct divided {
     struct gpu_backend *backend;
 };
 
-static void divide(const char *spec_text, struct divided *ret)
+static void divide(const char *spec_text, const char *const profiles[2], struct divided *ret)
 {
     struct sim_spec spec;
     GS_AUTO_FREE char *library =
         gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
     snprintf(ret->name, sizeof(ret->name), "/gpuscale-test-mig-%d", getpid());
     assert_ok(sim_spec_parse(spec_text, &spec));
-    strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
-    strcpy(spec.gpus[0].mig[1].profile, "3g.40gb");
+    for (int i = 0; i < 2; i++)
+        strcpy(spec.gpus[0].mig[i].profile, profiles[i]);
     spec.gpus[0].n_mig = 2;
     assert_ok(sim_create(ret->name, &spec, &ret->sim));
     setenv(SIM_ENV, ret->name, 1);
@@ -164,10 +166,12 @@ static bool check_plausible(void *arg, const struct metrics_sample *s)
     return true;
 }
 
+static const char *const two_instances[] = {"1g.10gb", "3g.40gb"};
+
 static void all_fields_of(const char *board)
 {
     struct divided d = {0};
-    divide(board, &d);
+    divide(board, two_instances, &d);
     const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
     struct renderer *renderer = renderer_new(&with);
     for (int pass = 0; pass < 3; pass++) {
@@ -194,11 +198,158 @@ static void page_of_all_fields_of_simulated_devices(void **state)
     all_fields_of("1xA100-SXM4-80GB"); // it has no performance counters by NVML
 }
 
+// --- compute instances ---
+
+// The same name and labels twice makes Prometheus drop a sample.
+static void assert_no_series_twice(const struct gs_buf *page)
+{
+    struct gs_slice rest = gs_buf_slice(page);
+    GS_AUTO_BUF struct gs_buf before = {0};
+    gs_buf_add_char(&before, '\n');
+    while (rest.len) {
+        GS_AUTO_FREE char *line = gs_slice_dup(gs_slice_cut(&rest, '\n'));
+        char *space = strrchr(line, ' ');
+        if (line[0] == '#' || !space)
+            continue;
+        space[1] = '\0';
+        GS_AUTO_FREE char *key = gs_format("\n%s", line);
+        if (strstr(before.data, key))
+            fail_msg("twice: %s in:\n%s", line, page->data);
+        gs_buf_addf(&before, "%s\n", line);
+    }
+}
+
+static void compute_instances_have_lines_of_their_own(void **state)
+{
+    static const char *const one_instance[] = {"1c.3g.40gb", "2c.3g.40gb"};
+    struct divided d = {0};
+    (void)state;
+    divide("1xH100-80GB-HBM3", one_instance, &d);
+    struct sample *s = take(&d);
+    const struct gpu_instance *in = s->gpus->devices[0].instances;
+    assert_int_equal(in[0].gpu_instance_id, in[1].gpu_instance_id);
+    assert_int_equal(in[0].compute_instance_id, 0);
+    assert_int_equal(in[1].compute_instance_id, 1);
+    assert_string_equal(in[1].profile, "2c.3g.40gb");
+    assert_int_equal(in[0].memory_total, in[1].memory_total); // they share it
+    GS_AUTO_FREE char *old_id =
+        gs_format("MIG-%s/%u/1", s->gpus->devices[0].uuid, in[1].gpu_instance_id);
+    const struct pod_row rows[] = {
+        {"ns", "first", "c", "nvidia.com/mig-1c.3g.40gb", in[0].uuid},
+        {"ns", "second", "c", "nvidia.com/mig-2c.3g.40gb", old_id},
+    };
+    GS_AUTO_BUF struct gs_buf bytes = {0}, page = {0};
+    pack_list(rows, 2, &bytes);
+    struct device_map *map = NULL;
+    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &map));
+    // A process on each of them.
+    struct gpu_device *gpu = &s->gpus->devices[0];
+    gpu->n_processes = 2;
+    gpu->processes = gs_alloc_array(2, sizeof(*gpu->processes));
+    s->owners[0] = gs_alloc_array(2, sizeof(**s->owners));
+    for (uint32_t i = 0; i < 2; i++) {
+        gpu->processes[i] = (struct gpu_process){.pid = 100 + i,
+                                                 .has_memory = true,
+                                                 .compute = true,
+                                                 .gpu_instance = in[0].gpu_instance_id,
+                                                 .compute_instance = i};
+        of_pod(&s->owners[0][i], "ns", i ? "second" : "first", "c");
+    }
+    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    render_gpus(&with, s, map, NULL, &page);
+    assert_no_series_twice(&page);
+    for (int i = 0; i < 2; i++) {
+        GS_AUTO_FREE char *own = gs_format(",GPU_CI_ID=\"%d\",DCGM_FI", i);
+        GS_AUTO_FREE char *process =
+            gs_format("DCGM_CUSTOM_PROCESS_MEM_USED{AllocateMode=\"exclusive\",ContainerName=\"c\","
+                      "GPU_CI_ID=\"%d\",GPU_I_ID=\"%u\",GPU_I_PROFILE=\"%s\",NamespaceName=\"ns\","
+                      "PodName=\"%s\",ProcessId=\"%d\"",
+                      i, in[i].gpu_instance_id, one_instance[i], i ? "second" : "first", 100 + i);
+        assert_has(page.data, own);
+        assert_has(page.data, process);
+    }
+    // Each has its pod, also by the id that drivers before R470 have.
+    for (int i = 0; i < 2; i++) {
+        GS_AUTO_FREE char *ci = gs_format("GPU_CI_ID=\"%d\"", i);
+        const char *line = strstr(page.data, "\nDCGM_FI_DEV_GPU_TEMP{");
+        line = line ? strstr(line, ci) : NULL;
+        assert_non_null(line);
+        GS_AUTO_FREE char *rest = gs_slice_dup(gs_slice_make(line, strcspn(line, "\n")));
+        assert_has(rest, i ? "pod=\"second\"" : "pod=\"first\"");
+    }
+    device_map_free(map);
+    sample_free(s);
+    undivide(&d);
+}
+
+static void cuda_version_is_that_of_the_driver(void **state)
+{
+    struct divided d = {0};
+    (void)state;
+    divide("1xH100-80GB-HBM3", two_instances, &d);
+    struct sample *s = take(&d);
+    GS_AUTO_BUF struct gs_buf page = {0};
+    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    render_gpus(&with, s, NULL, NULL, &page);
+    struct seen seen;
+    read_page(&page, &seen);
+    assert_int_equal(seen.value[GPU_F_CUDA_DRIVER_VERSION], 12080);
+    sample_free(s);
+    undivide(&d);
+}
+
+// --- what the log says is absent ---
+
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+// A MIG device may have what its GPU does not tell, and the other way round.
+static void log_names_what_has_no_line(void **state)
+{
+    struct fixture *f = *state;
+    GS_CLEANUP(counters_finish) struct counters some = {0};
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    f->sample->gpus->n_devices = 1;
+    d->n_instances = 1;
+    d->instances = gs_alloc_array(1, sizeof(*d->instances));
+    fill(d, d->instances);
+    d->fields[GPU_F_FB_USED].validity = GPU_NO_PERMISSION; // not for an ordinary user
+    d->fields[GPU_F_GPU_UTIL].validity = GPU_NOT_SUPPORTED;
+    d->fields[GPU_F_XID_ERRORS].validity = GPU_NOT_SUPPORTED;
+    d->instances[0].prof[GPU_F_PROF_PCIE_TX_BYTES - GPU_F_PROF_FIRST].validity = GPU_NOT_SUPPORTED;
+    d->process_util = GPU_VALID;
+    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_FB_USED, gauge, h\n"
+                                         "DCGM_FI_DEV_GPU_UTIL, gauge, h\n"
+                                         "DCGM_FI_PROF_PCIE_TX_BYTES, gauge, h\n"
+                                         "DCGM_EXP_GPU_HEALTH_STATUS, gauge, h\n"),
+                             &some));
+    GS_AUTO_BUF struct gs_buf log = {0};
+    gs_log_set_sink(keep_line, &log);
+    absent_tell(&(struct absent_config){.counters = &some, .gpus = f->sample->gpus});
+    gs_log_set_sink(NULL, NULL);
+    assert_has(log.data, "2 families that no GPU here has (not supported): DCGM_FI_DEV_GPU_UTIL, "
+                         "DCGM_FI_PROF_PCIE_TX_BYTES");
+    assert_has_not(log.data, "DCGM_FI_DEV_FB_USED");
+    assert_has_not(log.data, "HEALTH");
+    gs_buf_clear(&log);
+    gs_log_set_sink(keep_line, &log);
+    absent_tell(
+        &(struct absent_config){.counters = &some, .devices = "g", .gpus = f->sample->gpus});
+    gs_log_set_sink(NULL, NULL);
+    assert_has(log.data, "(no permission): DCGM_FI_DEV_FB_USED");
+    assert_has_not(log.data, "PCIE_TX");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_are_its_own_or_those_of_its_gpu, setup, teardown),
         cmocka_unit_test(page_of_all_fields_of_simulated_devices),
+        cmocka_unit_test(compute_instances_have_lines_of_their_own),
+        cmocka_unit_test(cuda_version_is_that_of_the_driver),
+        cmocka_unit_test_setup_teardown(log_names_what_has_no_line, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,39 @@ static void test_mig_placement(void **state)
     fails(place("Tesla-T4", "1g.10gb"), GS_EINVAL, "no MIG");
 }
 
+static void test_compute_instances(void **state)
+{
+    static const struct {
+        const char *names[4];
+        struct {
+            uint32_t gi, ci, start, slices; // gi: which GPU instance, counted from 0
+        } want[4];
+    } rows[] = {
+        {{"1c.3g.40gb", "2c.3g.40gb", "1g.10gb"}, {{0, 0, 0, 1}, {0, 1, 1, 2}, {1, 0, 0, 1}}},
+        {{"2c.3g.40gb", "2c.3g.40gb"}, {{0, 0, 0, 2}, {1, 0, 0, 2}}}, // the first has one left
+        {{"3g.40gb", "1c.3g.40gb"}, {{0, 0, 0, 3}, {1, 0, 0, 1}}},
+        {{"1c.2g.20gb", "1g.10gb", "1c.2g.20gb"}, {{0, 0, 0, 1}, {1, 0, 0, 1}, {2, 0, 0, 1}}},
+    };
+    const struct sim_model *model = sim_model_find("H100-80GB-HBM3");
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct sim_mig_placed p[SIM_MAX_MIG];
+        unsigned n = 0;
+        while (n < 4 && rows[i].names[n])
+            n++;
+        ok(sim_mig_place(model, rows[i].names, n, p));
+        for (unsigned k = 0; k < n; k++) {
+            assert_int_equal(p[k].ci_id, rows[i].want[k].ci);
+            assert_int_equal(p[k].ci_start, rows[i].want[k].start);
+            assert_int_equal(p[k].ci_slices, rows[i].want[k].slices);
+            for (unsigned j = 0; j < k; j++)
+                assert_int_equal(p[k].gi_id == p[j].gi_id,
+                                 rows[i].want[k].gi == rows[i].want[j].gi);
+        }
+    }
+    fails(place("H100-80GB-HBM3", "4c.3g.40gb"), GS_EINVAL, "has 3 compute slices");
+    fails(place("H100-80GB-HBM3", "1c.9g.10gb"), GS_EINVAL, "no MIG profile");
+}
+
 static void test_names(void **state)
 {
     struct sim *s = NULL;
@@ -226,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_a_model_of_ones_own),
         cmocka_unit_test(test_uuids_are_stable_and_differ),
         cmocka_unit_test(test_mig_placement),
+        cmocka_unit_test(test_compute_instances),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_segment_in_use_is_kept),
         cmocka_unit_test(test_a_corrupt_segment_is_refused),

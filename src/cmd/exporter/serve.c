@@ -169,9 +169,27 @@ static void on_trim(uv_timer_t *t)
     gs_trim_memory();
 }
 
+// As in dcgm-exporter, what is asked for and is not there ends the start. A GPU that cannot be
+// opened may be the one that is meant, and without any GPU each pass looks for new ones.
+static void check_devices(struct run *r, const struct gpu_snapshot *first)
+{
+    const char *devices = r->opts->devices;
+    bool instances = devices[0] == 'i';
+    unsigned n = 0;
+    if (!first->n_devices || first->n_unopened || !render_devices_missing(devices, first, &n))
+        return;
+    r->err = gs_error_new(GS_EINVAL, "--devices %s: %s %u does not exist (GPUs here: %zu%s)",
+                          devices, instances ? "GPU instance" : "GPU", n, first->n_devices,
+                          instances ? "; nvidia-smi mig -lgi lists GPU instances" : "");
+    uv_stop(&r->loop);
+}
+
 static void on_ready(void *arg, const struct gpu_snapshot *first)
 {
     struct run *r = arg;
+    check_devices(r, first);
+    if (r->err)
+        return;
     uv_timer_start(&r->trim, on_trim, TRIM_AFTER_MS, 0);
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,

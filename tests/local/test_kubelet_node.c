@@ -3,6 +3,7 @@
 #include "local/kubelet_fixture.h"
 
 #include "kube/podresources.pb-c.h"
+#include "kube/version.h"
 #include "net/grpc.h"
 
 struct answer {
@@ -133,6 +134,9 @@ static void test_the_node(void **state)
     assert_string_equal(gs_json_str(node, "status", "capacity", "pods", NULL), "110");
     assert_non_null(gs_json_str(node, "status", "capacity", "memory", NULL));
     assert_non_null(gs_json_str(node, "status", "nodeInfo", "osImage", NULL));
+    // As /version says it.
+    const char *version = gs_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL);
+    assert_true(gs_starts(version, "v" KUBE_VERSION "."));
     assert_string_equal(
         gs_json_str(json_array_get(gs_json_get(node, "status", "addresses", NULL), 0), "address",
                     NULL),

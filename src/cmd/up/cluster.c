@@ -8,6 +8,7 @@
 #include "hpa/memory.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
+#include "kube/version.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -246,9 +247,13 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
 {
     struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
                                         .decide = hpa_config_default()};
-    struct gs_error *err = o->hpa_compat ? hpa_config_follow(&cfg.decide, o->hpa_compat) : NULL;
+    struct gs_error *err =
+        hpa_config_follow(&cfg.decide, o->hpa_compat ? o->hpa_compat : KUBE_VERSION);
     if (err)
         return gs_error_wrap(err, "--hpa-compat");
+    // One user's cluster can have the gate HPAScaleToZero on; a named release has its default.
+    if (!o->hpa_compat)
+        cfg.decide.scale_to_zero = true;
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;

@@ -162,7 +162,7 @@ const struct gs_opt up_option_rows[] = {
      AT(hpa_compat),
      .group = "Autoscaler flags (as kube-controller-manager's)",
      .help = "The Kubernetes release whose autoscaler is followed, from 1.20 to 1.38, with its "
-             "feature gates. Default: the newest."},
+             "feature gates. Default: that of the API, 1.36, with HPAScaleToZero on."},
     {0},
 };
 

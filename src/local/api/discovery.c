@@ -2,6 +2,7 @@
 // What the server serves, told to clients: API groups, versions, resources, and the server's
 // version.
 #include "base/mem.h"
+#include "kube/version.h"
 #include "local/api/api_private.h"
 
 // Groups that serve reviews only.
@@ -209,9 +210,9 @@ void api_version_info(struct http_exchange *x)
 {
     GS_AUTO_JSON json_t *doc = json_object();
 
-    gs_json_set_str(doc, "major", "1");
-    gs_json_set_str(doc, "minor", "32");
-    gs_json_set_str(doc, "gitVersion", "v1.32.0+gpuscale." GPUSCALE_VERSION);
+    gs_json_set_str(doc, "major", KUBE_VERSION_MAJOR);
+    gs_json_set_str(doc, "minor", KUBE_VERSION_MINOR);
+    gs_json_set_str(doc, "gitVersion", "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION);
     gs_json_set_str(doc, "gitCommit", "");
     gs_json_set_str(doc, "gitTreeState", "clean");
     gs_json_set_str(doc, "buildDate", "1970-01-01T00:00:00Z");

@@ -2,6 +2,7 @@
 #include "local/kubelet/handler.h"
 
 #include "base/mem.h"
+#include "kube/version.h"
 #include "local/kubelet/pod_worker.h"
 #include "local/ports.h"
 #include "net/grpc.h"
@@ -230,7 +231,7 @@ static void start_http(struct local_handler *h, const json_t *spec)
     struct http_client_config config = {
         .base_url = base,
         .insecure = true, // the kubelet does not verify either
-        .user_agent = "kube-probe/1.32",
+        .user_agent = "kube-probe/" KUBE_VERSION,
         .connect_timeout_ms = h->timeout_ms,
     };
     struct gs_error *err = http_client_new_curl(h->c->worker->k->cluster->loop, &config, &h->http);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
+#include "kube/version.h"
 #include "local/timer.h"
 
 #include <sys/statvfs.h>
@@ -148,8 +149,8 @@ static json_t *node_info(void)
     gs_json_set_str(i, "kernelVersion", u.release);
     gs_json_set_str(i, "osImage", image);
     gs_json_set_str(i, "containerRuntimeVersion", "gpuscale://" GPUSCALE_VERSION);
-    gs_json_set_str(i, "kubeletVersion", "v1.32.0-gpuscale." GPUSCALE_VERSION);
-    gs_json_set_str(i, "kubeProxyVersion", "v1.32.0-gpuscale." GPUSCALE_VERSION);
+    gs_json_set_str(i, "kubeletVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
+    gs_json_set_str(i, "kubeProxyVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
     gs_json_set_str(i, "operatingSystem", "linux");
     gs_json_set_str(i, "architecture", architecture(&u));
     return i;

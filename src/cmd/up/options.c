@@ -59,6 +59,16 @@ const struct gs_opt up_option_rows[] = {
      AT(data_dir),
      .help = "Where objects, certificates, logs and the kubeconfig are kept. Default: "
              "$XDG_DATA_HOME/gpuscale, else ~/.local/share/gpuscale."},
+    {.name = "reset",
+     .type = GS_OPT_BOOL,
+     AT(reset),
+     .help = "Start with no state: stop the gpuscale up that uses the data directory, and remove "
+             "the objects, certificates, logs and kubeconfig in it. Other files are left alone."},
+    {.name = "stop",
+     .type = GS_OPT_BOOL,
+     AT(stop),
+     .help = "Stop the gpuscale up that uses the data directory, wait for its end and exit. With "
+             "--reset, remove the state too."},
     {.name = "api-port",
      .arg = "PORT",
      .def = "-1",

@@ -12,7 +12,7 @@ struct up_options {
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     int64_t max_pods, pod_quota, max_objects;
     double tolerance;
-    bool exit_after_load;
+    bool exit_after_load, stop, reset;
 };
 
 extern const struct gs_opt up_option_rows[];

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cmd/up/apply.h"
 #include "cmd/up/cluster.h"
+#include "cmd/up/datadir.h"
 #include "cmd/up/decisions.h"
 #include "cmd/up/problems.h"
 #include "cmd/up/status.h"
@@ -17,13 +18,8 @@
 #include "kube/ports.h"
 #include "local/ports.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <pwd.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TICK_MS          1000
@@ -305,66 +301,6 @@ static void on_exporter_line(void *arg, const char *line)
     up_terminal_line(u->terminal, "exporter: %s", line);
 }
 
-// NULL: there is no home. A shared folder such as /tmp is no place for keys: who makes the folders
-// in it first may put his own there.
-static char *default_data_dir(void)
-{
-    const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (xdg && *xdg == '/')
-        return gs_format("%s/gpuscale", xdg);
-    // Services and containers often start programs without HOME; the user database knows it too.
-    const struct passwd *user = home && *home ? NULL : getpwuid(getuid());
-    if (user && *user->pw_dir == '/')
-        home = user->pw_dir;
-    return home && *home ? gs_format("%s/.local/share/gpuscale", home) : NULL;
-}
-
-// The folder, made when it is not there, as an absolute path: pods run in folders of their own.
-static struct gs_error *make_data_dir(const char *option, char **ret)
-{
-    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
-    if (!dir)
-        return gs_error_new(
-            GS_EINVAL,
-            "neither HOME nor XDG_DATA_HOME is set, and the user has no home: choose a folder for "
-            "the cluster's state with --data-dir");
-    struct gs_error *err = gs_mkdir_p(dir, 0700);
-    if (err)
-        return err;
-    char *absolute = realpath(dir, NULL);
-    if (!absolute)
-        return gs_error_errno(errno, "%s", dir);
-    struct stat st;
-    if (stat(absolute, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & S_IWOTH)) {
-        err = gs_error_new(GS_EPERM,
-                           "%s can be changed by other users, and the cluster's keys are kept "
-                           "there: choose a folder of your own with --data-dir",
-                           absolute);
-        free(absolute);
-        return err;
-    }
-    *ret = absolute;
-    return NULL;
-}
-
-// Held for the life of the process: one instance a data directory.
-static struct gs_error *lock_dir(const char *dir, int *ret_fd)
-{
-    GS_AUTO_FREE char *path = gs_format("%s/lock", dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return gs_error_errno(errno, "%s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        close(fd);
-        return gs_error_new(GS_EEXIST,
-                            "%s is in use by another gpuscale up; end that one, or choose another "
-                            "folder with --data-dir",
-                            dir);
-    }
-    *ret_fd = fd;
-    return NULL;
-}
-
 static void watch_problems(struct up *u)
 {
     u->events = kube_cache_new(&u->loop, u->cluster->client, KUBE_EVENTS, NULL, NULL);
@@ -466,10 +402,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     GS_AUTO_FREE char *data_dir = NULL;
     struct gs_error *err = up_options_check(u.o);
     if (!err)
-        err = make_data_dir(u.o->data_dir, &data_dir);
-    if (!err)
-        err = lock_dir(data_dir, &lock);
-    if (err)
+        err = up_datadir_prepare(u.o->data_dir, u.o->stop, u.o->reset, &data_dir, &lock);
+    if (err || !data_dir)
         return err;
     uv_loop_init(&u.loop);
     uv_timer_init(&u.loop, &u.tick);
@@ -502,12 +436,13 @@ const struct gs_verb verb_up = {
         "a cluster. Without an NVIDIA driver the GPUs are simulated, and everything says so.\n\n"
         "Objects, certificates and the kubeconfig are kept in the data directory; a second start "
         "finds "
-        "them again. Ctrl-C ends all pods.",
+        "them again. Ctrl-C, or gpuscale up --stop in another terminal, ends all pods.",
     .examples =
         "  gpuscale up\n"
         "  gpuscale up --gpus 2xTesla-T4 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
         "  gpuscale up -f examples/demo/intent-api.yaml --image 'intent-api:*=intent-api' \\\n"
-        "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'",
+        "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'\n"
+        "  gpuscale up --stop --reset",
     .opts = up_option_rows,
     .opts_size = sizeof(struct up_options),
     .run = run,

@@ -13,6 +13,7 @@ start_up --prometheus-port=-1 --gpus 2xTesla-T4
 url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
 port=${url##*:}
 [ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
+command -v gpuscale >/dev/null 2>&1 || grep -q '^  export PATH=.*/src/cmd.*:$PATH$' "$dir/up.log" || fail "the log does not say how a shell finds gpuscale"
 grep -q "port 9090 is taken by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not say that port 9090 is taken"
 scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
 wait_for "gpuscale query asks the server of GPUSCALE_URL" scraped

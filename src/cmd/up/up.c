@@ -325,6 +325,19 @@ static char *shell_word(const char *path)
     return gs_buf_take(&out);
 }
 
+// Whether a shell finds the program by its name.
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    for (struct gs_slice rest = gs_slice_of(path ? path : ""); rest.data;) {
+        struct gs_slice dir = gs_slice_cut(&rest, ':');
+        GS_AUTO_FREE char *file = gs_format(GS_SLICE_FMT "/%s", GS_SLICE_ARG(dir), name);
+        if (dir.len && access(file, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void describe(struct up *u)
 {
     const struct up_cluster *c = u->cluster;
@@ -334,6 +347,12 @@ static void describe(struct up *u)
     u->addresses = gs_format("API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
                              c->api_port, c->prometheus_port);
     u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);
+    const char *slash = strrchr(c->self_exe, '/');
+    if (slash && !in_path("gpuscale")) {
+        GS_AUTO_FREE char *dir = gs_strndup(c->self_exe, (size_t)(slash - c->self_exe));
+        GS_AUTO_FREE char *word = shell_word(dir);
+        u->hints[2] = gs_format("export PATH=%s:$PATH", word);
+    }
     u->hints[1] = gs_format("export GPUSCALE_URL=http://127.0.0.1:%u", c->prometheus_port);
 }
 

@@ -25,7 +25,10 @@ enum {
     BACKLOG = 512,
 };
 
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+// Authenticated encryption and forward secrecy only: no CBC, CCM or static RSA suites.
+#define TLS_PRIORITIES                                                                             \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:"       \
+    "+CHACHA20-POLY1305"
 
 // --- the event loop's side ---
 

@@ -399,7 +399,7 @@ const struct gs_opt adapter_option_rows[] = {
     IGNORED_VALUE(0, "client-qps", "Requests to the cluster are few and not throttled."),
     IGNORED_VALUE(1, "client-burst", "Requests to the cluster are few and not throttled."),
     IGNORED_VALUE(2, "tls-sni-cert-key", "One certificate is shown to all."),
-    IGNORED_VALUE(3, "tls-cipher-suites", "TLS 1.2 and 1.3 with GnuTLS' suites."),
+    IGNORED_VALUE(3, "tls-cipher-suites", "TLS 1.2 and 1.3 with AES-GCM or ChaCha20-Poly1305."),
     IGNORED_VALUE(4, "tls-min-version", "TLS 1.2 and 1.3."),
     IGNORED_VALUE(5, "http2-max-streams-per-connection", "HTTP/1.1 is spoken."),
     IGNORED_VALUE(6, "audit-webhook-config-file", "The audit log is a file."),

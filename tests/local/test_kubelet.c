@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
 
@@ -266,6 +267,48 @@ static void test_a_command_that_does_not_exist(void **state)
     wait_event(f, "Failed", "Error: failed to start container \"c\": exec: \"no-such-thing\"");
 }
 
+static void test_a_file_in_the_path_that_is_no_program(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *file = gs_format("%s/no-program", f->dir);
+    assert_ok(gs_file_write_atomic(file, 0644, GS_SLICE("text\n")));
+    GS_AUTO_FREE char *text =
+        gs_format("'restartPolicy':'Never','containers':[{'name':'c','image':'any','env':[{'name':"
+                  "'PATH','value':'%s:/usr/bin:/bin'}],'command':['no-program']}]",
+                  f->dir);
+    create_pod(f, "p", "", text);
+    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    const json_t *end = gs_json_get(container_status(pod, 0), "state", "terminated", NULL);
+    assert_string_equal(gs_json_str(end, "message", NULL),
+                        "exec: \"no-program\": executable file not found in $PATH");
+}
+
+static void test_the_program_is_in_a_path_with_a_space(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *folder = gs_format("%s/a b:c", f->dir);
+    GS_AUTO_FREE char *exe = gs_format("%s/gpuscale", folder);
+    GS_AUTO_FREE char *library = gs_format("%s/libgpuscale-podnet.so", folder);
+    GS_AUTO_FREE char *built = gs_format("%.*s/../local/libgpuscale-podnet.so",
+                                         (int)(strrchr(f->exe, '/') - f->exe), f->exe);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    assert_ok(gs_mkdir_p(folder, 0700));
+    assert_int_equal(symlink(f->exe, exe), 0);
+    assert_ok(gs_file_read(built, (size_t)1 << 24, &content));
+    assert_ok(gs_file_write_atomic(library, 0700, gs_buf_slice(&content)));
+    fixture_stop(f, 200);
+    fixture_end_kubelet(f);
+    free(f->exe);
+    f->exe = GS_TAKE(exe);
+    fixture_start_kubelet(f);
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','containers':[{'name':'c','image':'any','command':['grep',"
+               "'-m1','-o','libgpuscale-podnet','/proc/self/maps']}]");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    AUTO_REPLY struct reply log = get_log(f, "p", "");
+    assert_string_equal(log.text, "libgpuscale-podnet\n");
+}
+
 static void test_a_killed_container_comes_back(void **state)
 {
     struct fixture *f = *state;
@@ -481,7 +524,7 @@ static void test_two_pods_listen_on_one_port(void **state)
 {
     struct fixture *f = *state;
     if (system("python3 -c pass >/dev/null 2>&1") != 0)
-        skip();
+        skip_because("python3 is not installed");
     GS_AUTO_FREE char *spec =
         requote("'terminationGracePeriodSeconds':1,'containers':[{'name':'c','image':'any','ports':"
                 "[{'name':"
@@ -520,6 +563,8 @@ int main(void)
         T(test_restart_policies),
         T(test_crash_loop),
         T(test_a_command_that_does_not_exist),
+        T(test_a_file_in_the_path_that_is_no_program),
+        T(test_the_program_is_in_a_path_with_a_space),
         T(test_a_killed_container_comes_back),
         T(test_a_killed_supervisor_leaves_nothing),
         T(test_init_containers_run_in_order),

@@ -65,16 +65,15 @@ static int bind_and_print(const char *family, const char *address, const char *p
 
 // --- the test ---
 
-static char self[4096];
+static char self[4096], library[64];
 
 // Runs this program with the library; returns its output, NULL where there is no such address
 // family.
 static char *run(const char *env, const char *args)
 {
-    const char *build = getenv("GPUSCALE_BUILD_ROOT");
     GS_AUTO_FREE char *command = gs_format("ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "
-                                           "LD_PRELOAD=%s/src/local/libgpuscale-podnet.so %s %s %s",
-                                           build ? build : "build", env, self, args);
+                                           "LD_PRELOAD=%s %s '%s' %s",
+                                           library, env, self, args);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     char line[256] = "";
@@ -152,6 +151,17 @@ int main(int argc, char **argv)
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (n <= 0)
         return 1;
+    // LD_PRELOAD cannot name a path with a space, which the build folder may have.
+    const char *build = getenv("GPUSCALE_BUILD_ROOT");
+    GS_AUTO_FREE char *built =
+        gs_format("%s/src/local/libgpuscale-podnet.so", build ? build : "build");
+    GS_AUTO_FREE char *path = realpath(built, NULL);
+    char dir[] = "/tmp/gpuscale-podnet-XXXXXX";
+    if (!path || !mkdtemp(dir))
+        return 1;
+    snprintf(library, sizeof(library), "%s/podnet.so", dir);
+    if (symlink(path, library) < 0)
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_addresses_become_the_pods),
         cmocka_unit_test(test_other_addresses_stay),
@@ -159,5 +169,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_pods_own_list_comes_first),
         cmocka_unit_test(test_connections_find_the_moved_ports),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(library);
+    rmdir(dir);
+    return failed;
 }

@@ -171,12 +171,29 @@ static char *find_podnet(const char *self_exe)
         GS_AUTO_FREE char *pattern =
             gs_format("%.*s/%slibgpuscale-podnet.so", (int)(slash - self_exe), self_exe, places[i]);
         glob_t found;
+        if (!strchr(places[i], '*')) { // the program's folder may have characters of a pattern
+            path = realpath(pattern, NULL);
+            continue;
+        }
         if (glob(pattern, 0, NULL, &found) != 0)
             continue;
         path = realpath(found.gl_pathv[0], NULL);
         globfree(&found);
     }
     return path;
+}
+
+// LD_PRELOAD is a list separated by spaces and colons, in which '$' begins a variable, and nothing
+// is escaped. A library with such a path is loaded by a descriptor of this process, which outlives
+// the pods.
+static void set_podnet(struct local_kubelet *k)
+{
+    k->podnet = find_podnet(k->self_exe);
+    if (!k->podnet || !strpbrk(k->podnet, " \t\n:$"))
+        return;
+    k->podnet_fd = open(k->podnet, O_RDONLY | O_CLOEXEC);
+    free(k->podnet);
+    k->podnet = k->podnet_fd < 0 ? NULL : gs_format("/proc/%d/fd/%d", getpid(), k->podnet_fd);
 }
 
 // Two kubelets on one data directory would end each other's containers.
@@ -220,7 +237,7 @@ static void copy_config(struct local_kubelet *k, const struct local_kubelet_conf
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
         local_words_add(&k->extra_env, cfg->extra_env[i]);
     k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
-    k->podnet = find_podnet(k->self_exe);
+    set_podnet(k);
 }
 
 static void on_stop_timer(void *arg);
@@ -257,7 +274,7 @@ struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *ap
     struct local_kubelet *k = gs_alloc(sizeof(*k));
     k->cluster = c;
     k->api = api;
-    k->lock_fd = -1;
+    k->lock_fd = k->podnet_fd = -1;
     k->workers = gs_hmap_new(NULL);
     k->stop_timer = local_timer_new(c->loop, on_stop_timer, k);
     copy_config(k, cfg);
@@ -340,6 +357,8 @@ void local_kubelet_free(struct local_kubelet *k)
     local_words_finish(&k->device_ids);
     if (k->lock_fd >= 0)
         close(k->lock_fd);
+    if (k->podnet_fd >= 0)
+        close(k->podnet_fd);
     free(k->self_exe);
     free(k->data_dir);
     free(k->work_dir);

@@ -27,7 +27,8 @@ struct local_kubelet {
     char *self_exe;
     char *data_dir; // absolute
     char *work_dir; // where the commands of images run; NULL: the current one was removed
-    char *podnet;   // the bind() library, NULL when it was not found
+    char *podnet;   // the bind() library as LD_PRELOAD takes it, NULL when it was not found
+    int podnet_fd;  // the same, where its path cannot be in LD_PRELOAD; else -1
     char *gpu_product;
     struct local_images *images;
     struct local_words extra_env, device_ids;

@@ -145,7 +145,9 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
         preload(o->preload);
     local_ports_pass_on();
     execvp(o->argv[0], o->argv);
-    return errno;
+    // As a container runtime does: a folder of $PATH that may not be read, or a file in one that is
+    // no program, is no different from a folder without the program.
+    return errno == EACCES && !strchr(o->argv[0], '/') ? ENOENT : errno;
 }
 
 static void close_pipes(int pipes[3][2])

@@ -6,11 +6,24 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/error.h"
+
+// Ends the test as skipped; tools/run-tests prints the reason (a format and its arguments) in its
+// summary.
+#undef skip
+#define skip_because(...)                                                                          \
+    do {                                                                                           \
+        printf("skipped: %s: ", __func__);                                                         \
+        printf(__VA_ARGS__);                                                                       \
+        putchar('\n');                                                                             \
+        fflush(stdout);                                                                            \
+        _skip(__FILE__, __LINE__);                                                                 \
+    } while (0)
 
 #define assert_ok(expr)                                                                            \
     do {                                                                                           \

@@ -23,7 +23,7 @@ static char sim_name[64];
 static int sim(struct gs_buf *out, const char *arguments)
 {
     const char *root = getenv("GPUSCALE_BUILD_ROOT");
-    GS_AUTO_FREE char *line = gs_format("%s/src/cmd/gpuscale sim --name=%s %s 2>&1",
+    GS_AUTO_FREE char *line = gs_format("'%s/src/cmd/gpuscale' sim --name=%s %s 2>&1",
                                         root ? root : "build", sim_name, arguments);
     gs_buf_clear(out);
     FILE *f = popen(line, "r");

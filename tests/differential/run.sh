@@ -8,9 +8,9 @@ build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 here=$source/tests/differential
 program=$build/tests/differential/differential
 for tool in prometheus promtool curl; do
-    command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
+    command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
 done
-dir=$(mktemp -d /tmp/gpuscale-differential-XXXXXX)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-differential-XXXXXX")
 pid=
 finish() {
     code=$?

@@ -418,7 +418,7 @@ static bool listens(int port)
 static void test_real_alertmanager(void **state)
 {
     if (access(ALERTMANAGER, X_OK) != 0) {
-        skip();
+        skip_because("%s is not installed", ALERTMANAGER);
         return;
     }
     struct world w;

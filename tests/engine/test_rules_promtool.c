@@ -177,7 +177,7 @@ static int run_promtool(const char *dir)
 static void test_promtool_agrees(void **state)
 {
     if (access(PROMTOOL, X_OK) != 0) {
-        skip();
+        skip_because("%s is not installed", PROMTOOL);
         return;
     }
     struct world w = {.db = tsdb_new(&(struct tsdb_config){0})};

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "net/grpc.h"
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,8 @@ struct fixture {
     struct grpc_server *kubelet;
     struct gs_buf list, allocatable;
     pid_t exporter, loads[MAX_LOADS];
-    uid_t uid; // that it runs as; 0: ours
+    uid_t uid;    // that it runs as; 0: ours
+    char bin[64]; // a folder with copies of the program and the library that this user may enter
     int log_fd;
     struct gs_buf log;
     char base_url[64];
@@ -126,10 +129,47 @@ static inline char *program(void)
     return gs_format("%s/src/cmd/gpuscale", getenv("GPUSCALE_BUILD_ROOT"));
 }
 
+static inline void copy_file(const char *from, const char *folder, const char *name)
+{
+    GS_AUTO_FREE char *to = gs_format("%s/%s", folder, name);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    struct gs_error *err = gs_file_read(from, (size_t)1 << 30, &content);
+    if (!err)
+        err = gs_file_write_atomic(to, 0755, gs_buf_slice(&content));
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+}
+
+// From here on the exporter runs as another user. The build folder may be one that only root can
+// enter, hence the copies.
+static inline void run_as(struct fixture *f, uid_t uid)
+{
+    GS_AUTO_FREE char *exe = program();
+    GS_AUTO_FREE char *library =
+        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    f->uid = uid;
+    strcpy(f->bin, "/tmp/gpuscale-bin-XXXXXX");
+    assert_non_null(mkdtemp(f->bin));
+    assert_int_equal(chmod(f->bin, 0755), 0);
+    copy_file(exe, f->bin, "gpuscale");
+    copy_file(library, f->bin, "libgpuscale-nvmlsim.so");
+}
+
+static inline void remove_copies(const struct fixture *f)
+{
+    static const char *const names[] = {"gpuscale", "libgpuscale-nvmlsim.so"};
+    for (size_t i = 0; f->bin[0] && i < GS_ARRAY_LEN(names); i++) {
+        GS_AUTO_FREE char *path = gs_format("%s/%s", f->bin, names[i]);
+        unlink(path);
+    }
+    if (f->bin[0])
+        rmdir(f->bin);
+}
+
 // Starts `gpuscale exporter` with its stderr in f->log_fd.
 static inline void spawn(struct fixture *f, const char *const *args)
 {
-    GS_AUTO_FREE char *exe = program();
+    GS_AUTO_FREE char *exe = f->bin[0] ? gs_format("%s/gpuscale", f->bin) : program();
     const char *argv[40] = {exe, "exporter"};
     for (size_t i = 0; args[i]; i++)
         argv[i + 2] = args[i];
@@ -284,6 +324,7 @@ static inline int teardown(void **state)
     gs_error_free(sim_unlink(f->sim_name));
     unlink(f->socket);
     rmdir(f->dir);
+    remove_copies(f);
     gs_buf_finish(&f->log);
     gs_buf_finish(&f->body);
     gs_buf_finish(&f->list);

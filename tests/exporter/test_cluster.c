@@ -480,10 +480,10 @@ static void no_permission(void **state)
 {
     struct fixture *f = *state;
     if (getuid() != 0)
-        skip();
+        skip_because("only root can run the exporter as another user");
     GS_AUTO_FREE char *segment = gs_format("/dev/shm%s", f->sim_name);
     assert_int_equal(chown(segment, 65534, 65534), 0);
-    f->uid = 65534;
+    run_as(f, 65534);
     start(state, no_flags);
     WAIT_FOR(f, "/metrics",
              value_of(f, "gpuscale_exporter_pods_missing", "no_permission", "") == 1);

@@ -19,7 +19,7 @@ spec:
         image: intent-api
         resources: {limits: {nvidia.com/gpu: 1}}
 Y
-up() { start_up --gpus 2xA100-SXM4-80GB --image "intent-api=$intent_api" "$@"; }
+up() { start_up --gpus 2xA100-SXM4-80GB --image "intent-api=$intent_api_command" "$@"; }
 up -f "$dir/app.yaml"
 wait_for "two pods are ready" pods_ready crash-test 2
 

@@ -15,13 +15,11 @@ done
 
 PATH=$(dirname "$gpuscale"):$PATH
 export PATH NO_COLOR=1
-start_up --node-name devbox --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api" \
+start_up --node-name devbox --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api_command" \
     --filename examples/demo/intent-api.yaml
 exporter_port=$(sed -n 's/.*exporter: http:..127.0.0.1:\([0-9]*\).*/\1/p' "$dir/up.log" | head -n 1)
 wait_for "the demo's service is ready" pods_ready intent-api 1
-# Simulated GPUs that a page makes are this test's own.
-export GPUSCALE_SIM=/gpuscale-docs-$$
-also_remove=/dev/shm$GPUSCALE_SIM
+own_gpus docs # for the pages that make some
 
 n=0
 for text in "$dir"/blocks/*.text; do

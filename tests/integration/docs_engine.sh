@@ -15,13 +15,14 @@ docs_finish() {
     for pid in $exporter_pid $background; do kill -TERM "$pid" 2>/dev/null || true; done
     for pid in $exporter_pid $background; do wait "$pid" 2>/dev/null || true; done
     [ "$code" = 0 ] || [ ! -f "$dir/background" ] || cat "$dir/background"
-    rm -rf "$dir" /dev/shm/gpuscale-docs-$$
+    rm -rf "$dir" "$also_remove"
     exit "$code"
 }
 trap docs_finish EXIT
 
 PATH=$(dirname "$gpuscale"):$PATH
-export PATH NO_COLOR=1 GPUSCALE_SIM=/gpuscale-docs-$$
+export PATH NO_COLOR=1
+own_gpus docs
 gpuscale exporter --simulate 2xTesla-T4 --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
 exporter_pid=$!
 wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"

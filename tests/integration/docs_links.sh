@@ -3,7 +3,7 @@
 # checkout that a page names in `…` are there.
 set -eu
 cd "${GPUSCALE_SOURCE_ROOT:?}"
-dir=$(mktemp -d /tmp/gpuscale-links-XXXXXX)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-links-XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 
 # GitHub's anchors: small letters, without punctuation, a hyphen for each space; "-1" for the second of one name.

@@ -3,8 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need curl jq
 
-export GPUSCALE_SIM=/gpuscale-engine-$$
-also_remove=/dev/shm$GPUSCALE_SIM
+own_gpus engine
 "$gpuscale" exporter --simulate 8xA100-SXM4-80GB --address 127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
 pids=$!
 wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"

@@ -10,7 +10,7 @@ deployment=bert-intent-detection
 metric=DCGM_CUSTOM_PROCESS_SM_UTIL
 
 start_up --gpus 8xTesla-V100-SXM2-16GB \
-    --image "registry.cn-hangzhou.aliyuncs.com/ai-samples/bert-intent-detection:1.0.1=$intent_api" \
+    --image "registry.cn-hangzhou.aliyuncs.com/ai-samples/bert-intent-detection:1.0.1=$intent_api_command" \
     --horizontal-pod-autoscaler-sync-period 1s \
     --horizontal-pod-autoscaler-downscale-stabilization 4s
 

@@ -6,10 +6,18 @@ set -eu
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 gpuscale=$build/src/cmd/gpuscale
 intent_api=$build/examples/intent-api/intent-api
-dir=$(mktemp -d /tmp/gpuscale-it-XXXXXX)
-up_pid= also_remove=
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-it-XXXXXX")
+# --image takes a command line: the path is one word of it.
+intent_api_command="'$(printf '%s\n' "$intent_api" | sed "s/'/'\\\\''/g")'"
+up_pid= also_remove= segment=
+# kubectl keeps a cache in the home. What tests build once stays in the user's cache.
+export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" GOPATH="${GOPATH:-$HOME/go}"
+export GOENV="${GOENV:-${XDG_CONFIG_HOME:-$HOME/.config}/go/env}" HOME="$dir/home"
+# What a peer leaves in its folder for temporary files goes with the test's.
+export TMPDIR="$dir/tmp"
+mkdir "$HOME" "$TMPDIR"
 export KUBECONFIG=$dir/data/kubeconfig
-unset GPUSCALE_SIM XDG_DATA_HOME 2>/dev/null || true
+unset GPUSCALE_SIM XDG_DATA_HOME XDG_CONFIG_HOME KUBECACHEDIR 2>/dev/null || true
 
 # Programs that a test starts itself, in place of gpuscale up or beside it: their pids in $pids or in $dir/*.pid.
 pids=
@@ -32,7 +40,8 @@ finish() {
             [ ! -f "$log" ] || { echo "--- $log:" && tail -n 60 "$log"; }
         done
     fi
-    rm -rf "$dir" ${also_remove:+"$also_remove"}
+    chmod -R u+rwX "$dir"
+    rm -rf "$dir" ${also_remove:+"$also_remove"} ${segment:+"/dev/shm$segment"}
     exit "$code"
 }
 trap finish EXIT
@@ -106,6 +115,13 @@ stop_both() {
     for pid in $both; do kill -TERM "$pid" && wait "$pid" || true; done
 }
 
+# own_gpus NAME: simulated GPUs that this test makes are its own, and go with it.
+own_gpus() {
+    export GPUSCALE_SIM="/gpuscale-$1-$$"
+    also_remove=/dev/shm$GPUSCALE_SIM
+    [ -z "${GPUSCALE_TEST_TRACES:-}" ] || echo "$also_remove" >>"$GPUSCALE_TEST_TRACES"
+}
+
 # start_up [flags]: in the background; returns when the API answers.
 start_up() {
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
@@ -114,6 +130,8 @@ start_up() {
     # The simulated GPUs of this run: its pods and its exporter carry the name in their environment.
     segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
     [ -n "$segment" ] || fail "the exporter has no simulated GPUs"
+    # Where this test is killed, tools/one-test removes them.
+    [ -z "${GPUSCALE_TEST_TRACES:-}" ] || echo "/dev/shm$segment" >>"$GPUSCALE_TEST_TRACES"
 }
 
 stop_up() {

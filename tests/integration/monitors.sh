@@ -15,7 +15,7 @@ monitors_finish() {
 }
 trap monitors_finish EXIT
 
-start_up --gpus 4xTesla-T4 --image "intent:1=$intent_api"
+start_up --gpus 4xTesla-T4 --image "intent:1=$intent_api_command"
 own=http://$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\).*#\1#p' "$dir/up.log" | while read -r at; do
     ! curl -sS --max-time 60 "http://$at/api/v1/status/buildinfo" 2>/dev/null | grep -q '"success"' || { echo "$at" && break; }
 done)

@@ -19,7 +19,7 @@ agree() {
     outcomes "$gpuscale" test rules "$@" >"$dir/ours"
     outcomes "${PROMTOOL:-promtool}" test rules "$@" >"$dir/theirs"
     printf '%s\n' "$@" >"$dir/files"
-    paste "$dir/files" "$dir/wanted" "$dir/ours" "$dir/theirs" | awk '$2 != $3 || $2 != $4' >"$dir/wrong"
+    paste "$dir/files" "$dir/wanted" "$dir/ours" "$dir/theirs" | awk -F '\t' '$2 != $3 || $2 != $4' >"$dir/wrong"
     [ ! -s "$dir/wrong" ] || { echo "file, wanted, ours, promtool:"; cat "$dir/wrong"; fail "$title"; }
     echo "ok: $title: $# files"
 }

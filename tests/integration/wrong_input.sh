@@ -13,19 +13,19 @@ refused() {
     [ "$code" = "$want" ] || { cat "$dir/out"; fail "exit code $code, not $want, from: $*"; }
     echo "ok: $text"
 }
-up="$gpuscale up --data-dir $dir/other --api-port 0 --exporter-port 0 --prometheus-port 0"
+up() { wanted=$1 text=$2 && shift 2 && refused "$wanted" "$text" "$gpuscale" up --data-dir "$dir/other" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@"; }
 
 refused 2 'unknown verb "exprter"; did you mean "exporter"?' "$gpuscale" exprter
 refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1
-refused 2 'GTX-9999' $up --gpus 2xGTX-9999
+up 2 'GTX-9999' --gpus 2xGTX-9999
 printf 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  name: y\n' >"$dir/twice.yaml"
-refused 2 "$dir/twice.yaml:5:3: key \"name\" is already set" $up -f "$dir/twice.yaml"
+up 2 "$dir/twice.yaml:5:3: key \"name\" is already set" -f "$dir/twice.yaml"
 printf 'apiVersion: v1\nkind: [\n' >"$dir/broken.yaml"
-refused 2 "$dir/broken.yaml:" $up -f "$dir/broken.yaml"
+up 2 "$dir/broken.yaml:" -f "$dir/broken.yaml"
 printf 'kind: Pod\n' >"$dir/nokind.yaml"
-refused 2 "$dir/nokind.yaml:1: apiVersion is not set" $up -f "$dir/nokind.yaml"
-refused 1 "$dir/none.yaml: No such file or directory" $up -f "$dir/none.yaml"
-refused 2 "--image intent-api: write IMAGE=COMMAND" $up --image intent-api
+up 2 "$dir/nokind.yaml:1: apiVersion is not set" -f "$dir/nokind.yaml"
+up 1 "$dir/none.yaml: No such file or directory" -f "$dir/none.yaml"
+up 2 "--image intent-api: write IMAGE=COMMAND" --image intent-api
 refused 1 "--simulate" env GPUSCALE_NVML_LIBRARY=/nonexistent "$gpuscale" exporter --address 127.0.0.1:0
 refused 2 "--exit-after-load needs a load" "$gpuscale" up --data-dir "$dir/never" --exit-after-load
 refused 2 "--env FOO: write NAME=VALUE" "$gpuscale" up --data-dir "$dir/never" --env FOO

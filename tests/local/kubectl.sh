@@ -6,7 +6,7 @@
 set -u
 server=$1
 kubectls=${KUBECTL:-kubectl}
-command -v "${kubectls%% *}" >/dev/null || { echo "no kubectl: skipped"; exit 77; }
+command -v "${kubectls%% *}" >/dev/null || { echo "skipped: kubectl is not installed"; exit 77; }
 
 work=$(mktemp -d)
 export HOME=$work KUBECONFIG=$work/kubeconfig

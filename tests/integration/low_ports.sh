@@ -12,7 +12,7 @@ fi
 need kubectl curl jq
 [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -gt 80 ] || skip "everyone may bind port 80 here"
 
-start_up --gpus 2xTesla-T4 --image "intent:1=$intent_api"
+start_up --gpus 2xTesla-T4 --image "intent:1=$intent_api_command"
 grep -q '^Port 80 of pods and Services is reached at 8080: .*ip_unprivileged_port_start=80' "$dir/up.log" || fail "nothing says that port 80 moves"
 own=$(sed -n 's#.*Prometheus API \(http://[0-9.:]*\).*#\1#p' "$dir/up.log")
 

@@ -109,7 +109,7 @@ static void test_the_capability_is_passed_on(void **state)
 {
     (void)state;
     if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_NET_BIND_SERVICE) != 1)
-        skip();
+        skip_because("only root can give up all but one capability");
     pid_t pid = fork();
     if (pid == 0) {
         become_user_with_capability();
@@ -121,7 +121,7 @@ static void test_the_capability_is_passed_on(void **state)
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (WEXITSTATUS(status) == 77)
-        skip();
+        skip_because("the process cannot keep CAP_NET_BIND_SERVICE");
     assert_int_equal(status, 0);
 }
 

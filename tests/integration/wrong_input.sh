@@ -89,8 +89,8 @@ refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --contro
 stop_up
 
 # A script learns whether the load went well and came to its end.
-demo="$up -f $source/examples/demo/intent-api.yaml"
-refused 1 "the load failed; its output is in $dir/other/load.log" $demo --image "intent-api:*=$intent_api" \
+demo() { wanted=$1 text=$2 && shift 2 && up "$wanted" "$text" -f "$source/examples/demo/intent-api.yaml" --image "intent-api:*=$intent_api_command" "$@"; }
+demo 1 "the load failed; its output is in $dir/other/load.log" \
     --load 'exit 3' --exit-after-load
-refused 1 "stopped before the load had ended" $demo --image "intent-api:*=$intent_api" \
+demo 1 "stopped before the load had ended" \
     --load 'kill -INT $(ps -o ppid= -p $PPID); sleep 60' --exit-after-load

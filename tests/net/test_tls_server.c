@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which versions and cipher suites the HTTPS servers agree on, with a client that offers one kind each.
+// Which versions and cipher suites the HTTPS servers agree on, with a client that offers one kind
+// each.
 #include "unit.h"
 
 #include "base/clock.h"

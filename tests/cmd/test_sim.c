@@ -111,7 +111,7 @@ static void test_wrong_use(void **state)
     gives(2, "fail nvmlDeviceGetName --code=NOPE", "no NVML error");
     gives(2, "hang nvmlDeviceGetName", "--for");
     gives(2, "xid 0 5000", "no XID");
-    gives(2, "status -o yaml", "table or json");
+    gives(2, "status -o xml", "table, json or yaml");
     gives(0, "delete", "");
 }
 

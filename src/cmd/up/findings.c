@@ -54,13 +54,12 @@ static char *describe_command(const struct view *v)
 static const json_t *find_event(const struct view *v, const char *reason, const char *begins,
                                 int64_t since_ms)
 {
-    size_t pos = 0;
+    size_t i;
+    json_t *e;
     const json_t *best = NULL;
-    const char *uid = kube_uid(v->pod);
-    for (const json_t *e; v->is->events && (e = kube_cache_next(v->is->events, &pos));) {
+    json_array_foreach (gs_hmap_get_str(v->is->events, str(kube_uid(v->pod))), i, e) {
         int64_t at = time_of(e, "lastTimestamp");
         if (gs_streq(gs_json_str(e, "reason", NULL), reason) &&
-            gs_streq(gs_json_str(e, "involvedObject", "uid", NULL), uid) &&
             gs_starts(str(gs_json_str(e, "message", NULL)), begins) && at + 999 >= since_ms &&
             (!best || at >= time_of(best, "lastTimestamp")))
             best = e;

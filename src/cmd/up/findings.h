@@ -2,8 +2,8 @@
 // Why one pod does not run: a pure function of the pod, its events and the last line of its log.
 #pragma once
 
+#include "base/hmap.h"
 #include "codec/json.h"
-#include "kube/cache.h"
 
 enum up_finding_kind { // in the order of the display
     UP_FINDING_IMAGE,
@@ -27,7 +27,7 @@ struct up_finding {
 typedef const char *(*up_last_line)(void *arg, const json_t *pod, const json_t *container_status);
 
 struct up_find_context {
-    const struct kube_cache *events; // NULL: none
+    const struct gs_hmap *events; // uid of the pod -> json_t, the array of its warnings
     up_last_line last_line;
     void *arg;        // of last_line
     int64_t now_ms;   // Unix

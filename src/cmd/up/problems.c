@@ -30,9 +30,15 @@ struct up_problems {
     int64_t start_ms;
     struct entry *items;
     size_t len, cap;
-    struct gs_hmap *by_key; // of this update
-    struct gs_hmap *logged; // key -> int64_t, when it was last there
+    struct gs_hmap *by_key;      // of this update
+    struct gs_hmap *pods_events; // of this update: pod uid -> json_t, the array of its warnings
+    struct gs_hmap *logged;      // key -> int64_t, when it was last there
 };
+
+static void drop_events(void *array)
+{
+    json_decref(array);
+}
 
 struct up_problems *up_problems_new(struct kube_client *client, const struct kube_cache *pods,
                                     const struct kube_cache *events, int64_t now_ms)
@@ -43,6 +49,7 @@ struct up_problems *up_problems_new(struct kube_client *client, const struct kub
     p->events = events;
     p->lines = up_last_lines_new(client);
     p->by_key = gs_hmap_new(NULL);
+    p->pods_events = gs_hmap_new(drop_events);
     p->logged = gs_hmap_new(free);
     return p;
 }
@@ -65,6 +72,7 @@ static void clear(struct up_problems *p)
         entry_finish(&p->items[i]);
     p->len = 0;
     gs_hmap_clear(p->by_key);
+    gs_hmap_clear(p->pods_events);
 }
 
 void up_problems_free(struct up_problems *p)
@@ -74,6 +82,7 @@ void up_problems_free(struct up_problems *p)
     clear(p);
     up_last_lines_free(p->lines);
     gs_hmap_free(p->by_key);
+    gs_hmap_free(p->pods_events);
     gs_hmap_free(p->logged);
     free(p->items);
     free(p);
@@ -112,7 +121,7 @@ static void add(struct up_problems *p, struct entry e)
 
 static void add_pod(struct up_problems *p, const json_t *pod, int64_t now_ms)
 {
-    const struct up_find_context context = {p->events, up_last_lines_get, p->lines, now_ms,
+    const struct up_find_context context = {p->pods_events, up_last_lines_get, p->lines, now_ms,
                                             p->start_ms};
     struct up_finding f;
     if (!up_find(pod, &context, &f))
@@ -127,6 +136,20 @@ static void add_pod(struct up_problems *p, const json_t *pod, int64_t now_ms)
                       f.container ? f.container : "", (int)f.kind, f.identity);
     up_finding_finish(&f);
     add(p, e);
+}
+
+static void index_event(struct up_problems *p, const json_t *event)
+{
+    const char *uid = gs_json_str(event, "involvedObject", "uid", NULL);
+    if (!uid || !gs_streq(gs_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
+        !gs_streq(gs_json_str(event, "type", NULL), "Warning"))
+        return;
+    json_t *list = gs_hmap_get_str(p->pods_events, uid);
+    if (!list) {
+        list = json_array();
+        gs_hmap_put_str(p->pods_events, uid, list);
+    }
+    json_array_append(list, (json_t *)event);
 }
 
 // Pods that cannot even be made, addresses that cannot be listened on.
@@ -204,11 +227,13 @@ void up_problems_update(struct up_problems *p, int64_t now_ms)
 {
     size_t pos = 0;
     clear(p);
+    for (const json_t *e; (e = kube_cache_next(p->events, &pos));) {
+        index_event(p, e);
+        add_event(p, e, now_ms);
+    }
+    pos = 0;
     for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
         add_pod(p, pod, now_ms);
-    pos = 0;
-    for (const json_t *e; (e = kube_cache_next(p->events, &pos));)
-        add_event(p, e, now_ms);
     qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
     for (size_t i = 0; i < p->len; i++) {
         name_it(&p->items[i]);

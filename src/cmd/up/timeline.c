@@ -2,8 +2,11 @@
 #include "cmd/up/timeline.h"
 
 #include "base/mem.h"
+#include "cmd/up/text.h"
 
 #include <math.h>
+
+enum { REASON_AT = 33, REASON_LEAST = 20 }; // columns
 
 struct row {
     int64_t at_ms;
@@ -45,7 +48,21 @@ void up_timeline_add(struct up_timeline *t, int64_t now_ms, bool load, double gp
         (struct row){now_ms, load, gpu_percent, gs_strdup(replicas), gs_strdup(why)};
 }
 
-void up_timeline_print(const struct up_timeline *t, struct gs_buf *out)
+static void add_reason(struct gs_buf *out, const char *why, size_t columns)
+{
+    struct gs_slice rest = gs_slice_of(why);
+    bool breaks = columns >= REASON_AT + REASON_LEAST;
+    for (bool first = true; first || rest.len; first = false) {
+        struct gs_slice line = rest;
+        if (breaks)
+            line = up_text_wrap(&rest, columns - REASON_AT);
+        else
+            rest.len = 0;
+        gs_buf_addf(out, "%*s" GS_SLICE_FMT "\n", first ? 0 : REASON_AT, "", GS_SLICE_ARG(line));
+    }
+}
+
+void up_timeline_print(const struct up_timeline *t, size_t columns, struct gs_buf *out)
 {
     gs_buf_addf(out, "%-7s %-5s %6s  %-10s %s\n", "TIME", "LOAD", "GPU %", "REPLICAS", "REASON");
     for (size_t i = 0; i < t->len; i++) {
@@ -56,9 +73,11 @@ void up_timeline_print(const struct up_timeline *t, struct gs_buf *out)
             gs_buf_addf(out, "%6s", "-");
         else
             gs_buf_addf(out, "%6.0f", r->gpu_percent);
-        int hidden = 0; // UTF-8 bytes that take no column
-        for (const char *c = r->replicas; *c; c++)
-            hidden += ((unsigned char)*c & 0xc0) == 0x80;
-        gs_buf_addf(out, "  %-*s %s\n", 10 + hidden, r->replicas, r->why);
+        gs_buf_add_str(out, "  ");
+        // Not cut: several autoscalers may need more than the column has.
+        size_t width = up_text_width(gs_slice_of(r->replicas));
+        up_text_column(out, gs_slice_of(r->replicas), width > 10 ? width : 10);
+        gs_buf_add_char(out, ' ');
+        add_reason(out, r->why, columns);
     }
 }

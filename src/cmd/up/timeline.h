@@ -14,4 +14,5 @@ void up_timeline_free(struct up_timeline *t);
 // gpu_percent NAN: not known. why is one line.
 void up_timeline_add(struct up_timeline *t, int64_t now_ms, bool load, double gpu_percent,
                      const char *replicas, const char *why);
-void up_timeline_print(const struct up_timeline *t, struct gs_buf *out);
+// columns: of the window, where long reasons break below themselves; 0: they do not.
+void up_timeline_print(const struct up_timeline *t, size_t columns, struct gs_buf *out);

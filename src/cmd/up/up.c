@@ -223,7 +223,9 @@ static void print_timeline(struct up *u)
     GS_AUTO_BUF struct gs_buf out = {0};
     record(u, "back at the minimum");
     gs_buf_addf(&out, "\nTimeline%s:\n", u->cluster->devices.simulated ? " (SIMULATED GPUs)" : "");
-    up_timeline_print(u->timeline, &out);
+    size_t rows, columns;
+    up_terminal_size(u->terminal, &rows, &columns);
+    up_timeline_print(u->timeline, up_terminal_live(u->terminal) ? columns : 0, &out);
     up_terminal_line(u->terminal, "%s", out.data);
     u->phase = PHASE_IDLE;
     if (u->o->exit_after_load)

@@ -177,7 +177,8 @@ static void test_containers_that_a_former_run_ended_did_not_crash(void **state)
 
 #define UNHEALTHY(message)                                                                         \
     "{\"metadata\":{\"name\":\"e\",\"namespace\":\"default\",\"uid\":\"ue\"},\"reason\":"          \
-    "\"Unhealthy\",\"message\":\"" message "\",\"involvedObject\":{\"uid\":\"u-web-1\"},"          \
+    "\"Unhealthy\",\"message\":\"" message                                                         \
+    "\",\"type\":\"Warning\",\"involvedObject\":{\"kind\":\"Pod\",\"uid\":\"u-web-1\"},"           \
     "\"lastTimestamp\":\"2023-11-14T22:14:20Z\"}"
 
 static void test_a_failing_probe_is_named(void **state)

@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
+#include <arpa/inet.h>
+
 struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *client,
                                         const char *node_name, const char *data_dir)
 {
@@ -54,4 +56,25 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns)
 {
     const json_t *obj = kube_cache_get(c->namespaces, NULL, ns);
     return obj && kube_is_deleting(obj);
+}
+
+// --- addresses ---
+
+static bool is_in(const char *ip, uint32_t net)
+{
+    struct in_addr addr;
+    if (!ip || inet_pton(AF_INET, ip, &addr) != 1)
+        return false;
+    uint32_t a = ntohl(addr.s_addr);
+    return a >> 16 == net && (a & 0xffff) != 0 && (a & 0xffff) != 0xffff;
+}
+
+bool local_is_cluster_ip(const char *ip)
+{
+    return is_in(ip, 127u << 8 | 96);
+}
+
+bool local_is_balancer_ip(const char *ip)
+{
+    return is_in(ip, 127u << 8 | 97);
 }

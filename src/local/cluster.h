@@ -35,4 +35,11 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 
 // Address plan (all of 127.0.0.0/8 is this machine): node 127.0.0.1; pods 127.64.0.1 to
 // 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y.
-#define LOCAL_NODE_IP "127.0.0.1"
+#define LOCAL_NODE_IP         "127.0.0.1"
+#define LOCAL_CLUSTER_IPS     "127.96.0.0/16"
+#define LOCAL_BALANCER_IPS    "127.97.0.0/16"
+#define LOCAL_NODE_PORT_FIRST 30000
+#define LOCAL_NODE_PORT_LAST  32767
+// An address of these ranges, other than its first and last. NULL is none.
+bool local_is_cluster_ip(const char *ip);
+bool local_is_balancer_ip(const char *ip);

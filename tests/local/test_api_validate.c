@@ -200,6 +200,84 @@ static void services_keep_their_addresses(void **state)
                                 "nodePort"));
 }
 
+static void refuse_service(struct harness *h, const char *spec, const char *why)
+{
+    GS_AUTO_FREE char *body =
+        gs_format("{\"metadata\":{\"name\":\"r\"},\"spec\":{\"ports\":[{\"port\":22}],%s}}", spec);
+    AUTO_REPLY struct reply r = request(h, "POST", SERVICES, body);
+    assert_status(r, 422);
+    assert_message(r, why);
+}
+
+// Otherwise a Service takes ports of the machine's own programs.
+static void services_get_addresses_of_services_only(void **state)
+{
+    static const char range[] =
+        "is not in the valid range. The range of valid IPs is 127.96.0.0/16";
+    static const char *const bad[][2] = {
+        {"\"clusterIP\":\"127.0.0.1\"", range},
+        {"\"clusterIP\":\"127.97.0.1\"", range},
+        {"\"clusterIP\":\"127.96.0.0\"", range},
+        {"\"clusterIP\":\"10.0.0.1\"", range},
+        {"\"clusterIP\":\"0.0.0.0\"", range},
+        {"\"clusterIP\":\"here\"", "must be a valid IP address"},
+        {"\"clusterIP\":\"::1\"", "must be a valid IP address"},
+        {"\"clusterIPs\":[\"127.0.0.1\"]", "must be empty when `clusterIP`"},
+        {"\"clusterIP\":\"127.96.0.9\",\"clusterIPs\":[\"127.96.0.8\"]", "must match `clusterIP`"},
+        {"\"externalIPs\":[\"127.0.0.1\"]", "may not be in the loopback range"},
+        {"\"externalIPs\":[\"::1\"]", "may not be in the loopback range"},
+        {"\"externalIPs\":[\"0.0.0.0\"]", "may not be unspecified"},
+        {"\"externalIPs\":[\"169.254.1.1\"]", "may not be in the link-local range"},
+        {"\"externalIPs\":[\"224.0.0.1\"]", "may not be in the link-local multicast range"},
+        {"\"externalIPs\":[\"x\"]", "must be a valid IP address"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++)
+        refuse_service(*state, bad[i][0], bad[i][1]);
+    // For a service that has none yet, by a patch.
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", SERVICES,
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"ports\":[{\"port\":80}]}}");
+    assert_status(made, 201);
+    AUTO_REPLY struct reply patched =
+        request_with(*state, "PATCH", SERVICES "/p", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"clusterIP\":\"127.0.0.1\",\"clusterIPs\":[\"127.0.0.1\"]}}");
+    assert_status(patched, 422);
+    assert_message(patched, range);
+}
+
+static void refuse_ports(struct harness *h, const char *ports, const char *why)
+{
+    GS_AUTO_FREE char *body = gs_format(
+        "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"type\":\"NodePort\",\"ports\":[%s]}}", ports);
+    AUTO_REPLY struct reply r = request(h, "POST", SERVICES, body);
+    assert_status(r, 422);
+    assert_message(r, why);
+}
+
+static void addresses_of_services_are_given_once(void **state)
+{
+    AUTO_REPLY struct reply first = request(*state, "POST", SERVICES,
+                                            "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"type\":"
+                                            "\"NodePort\",\"clusterIP\":\"127.96.7.7\","
+                                            "\"ports\":[{\"port\":80,\"nodePort\":30777}]}}");
+    assert_status(first, 201);
+    refuse_service(*state, "\"clusterIP\":\"127.96.7.7\"", "provided IP is already allocated");
+    refuse_ports(
+        *state, "{\"port\":80,\"nodePort\":30777}",
+        "spec.ports[0].nodePort: Invalid value: 30777: provided port is already allocated");
+    refuse_ports(*state, "{\"port\":80,\"nodePort\":22}",
+                 "The range of valid ports is 30000-32767");
+    refuse_ports(*state,
+                 "{\"name\":\"x\",\"port\":80,\"nodePort\":30778},"
+                 "{\"name\":\"y\",\"port\":81,\"nodePort\":30778}",
+                 "spec.ports[1].nodePort: Duplicate value: 30778");
+    // The first one keeps what it has.
+    AUTO_REPLY struct reply same =
+        request_with(*state, "PATCH", SERVICES "/a", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"ports\":[{\"port\":81,\"nodePort\":30777}]}}");
+    assert_status(same, 200);
+}
+
 static void patches_come_in_four_forms(void **state)
 {
     AUTO_REPLY struct reply made = deploy(*state, "", "", "");
@@ -294,6 +372,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(quantities_are_canonical, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_hardly_change, setup, teardown),
         cmocka_unit_test_setup_teardown(services_keep_their_addresses, setup, teardown),
+        cmocka_unit_test_setup_teardown(services_get_addresses_of_services_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(addresses_of_services_are_given_once, setup, teardown),
         cmocka_unit_test_setup_teardown(patches_come_in_four_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(yaml_bodies_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(protobuf_bodies_are_read, setup, teardown),

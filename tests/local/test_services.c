@@ -370,6 +370,70 @@ static void a_busy_node_port_is_waited_for(void **state)
     finish(&k);
 }
 
+static void make_balancer(struct cluster *k, const char *name, int port, const char *ip)
+{
+    GS_AUTO_FREE char *yaml =
+        gs_format("{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {type: "
+                  "LoadBalancer, loadBalancerIP: '%s', ports: [{port: %d}]}}",
+                  name, ip, port);
+    cluster_create(k, KUBE_SERVICES, yaml);
+    loop_until(&k->loop, ingress(k, name));
+}
+
+// Not that of a program of the machine, and not that of another service.
+static void a_wanted_address_is_given_when_it_is_free(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    int port = free_port("127.0.0.1");
+    make_balancer(&k, "mine", port, "127.97.77.7");
+    assert_string_equal(gs_json_str(ingress(&k, "mine"), "ip", NULL), "127.97.77.7");
+    static const char *const bad[][2] = {{"machine", "127.0.0.1"},
+                                         {"cluster", "127.96.0.1"},
+                                         {"taken", "127.97.77.7"},
+                                         {"elsewhere", "192.0.2.1"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++) {
+        make_balancer(&k, bad[i][0], port, bad[i][1]);
+        const char *ip = gs_json_str(ingress(&k, bad[i][0]), "ip", NULL);
+        assert_true(gs_starts(ip, "127.97."));
+        assert_string_not_equal(ip, "127.97.77.7");
+        assert_true(cluster_event(&k, "LoadBalancerIPIgnored", bad[i][1]));
+    }
+    loop_for_ms(&k.loop, 50);
+    assert_null(ask(&k, "127.0.0.1", port));
+    finish(&k);
+    (void)state;
+}
+
+// Whoever writes the status does not choose where we listen.
+static void an_address_in_the_status_is_checked(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    int port = free_port("127.0.0.1");
+    make_service(&k, "web", "LoadBalancer", port, "80");
+    loop_until(&k.loop, ingress(&k, "web"));
+    cluster_patch(&k, KUBE_SERVICES, "web", "status",
+                  "status: {loadBalancer: {ingress: [{ip: 127.0.0.1}]}}");
+    loop_for_ms(&k.loop, 50);
+    loop_until(&k.loop, gs_starts(gs_json_str(ingress(&k, "web"), "ip", NULL), "127.97."));
+    assert_null(ask(&k, "127.0.0.1", port));
+    finish(&k);
+    (void)state;
+}
+
+static void external_addresses_are_not_served(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    cluster_create(&k, KUBE_SERVICES,
+                   "{apiVersion: v1, kind: Service, metadata: {name: ext}, spec: {externalIPs: "
+                   "[192.0.2.1], ports: [{port: 8000}]}}");
+    loop_until(&k.loop, cluster_event(&k, "ExternalIPsNotServed", "not served here"));
+    finish(&k);
+    (void)state;
+}
+
 static void headless_and_external_names_get_no_address(void **state)
 {
     struct cluster k;
@@ -443,6 +507,9 @@ int main(void)
         cmocka_unit_test(low_ports_are_one_address_everywhere),
         cmocka_unit_test(a_moved_port_that_is_busy_moves_on),
         cmocka_unit_test(a_busy_node_port_is_waited_for),
+        cmocka_unit_test(a_wanted_address_is_given_when_it_is_free),
+        cmocka_unit_test(an_address_in_the_status_is_checked),
+        cmocka_unit_test(external_addresses_are_not_served),
         cmocka_unit_test(headless_and_external_names_get_no_address),
         cmocka_unit_test(endpoints_of_others_are_used_as_they_are),
         cmocka_unit_test(changed_ports_are_followed),

@@ -149,6 +149,10 @@ json_t *api_check_namespace(const struct api_request *r, const char *ns);
 char *api_new_uid(void) GS_MUST_USE;
 void api_now(json_t *obj, const char *key); // sets a metav1.Time of now
 
+// --- api_services.c: what two Services cannot both have ---
+void api_check_service(const struct api_request *r, const json_t *obj, const json_t *old,
+                       struct kube_field_errors *errors);
+
 // --- api_notices.c: what the server itself writes ---
 void api_make_base_objects(struct local_api *api);
 void api_notice_inert(const struct api_request *r, const json_t *obj);

@@ -47,6 +47,8 @@ static json_t *validate(const struct api_request *r, const json_t *obj, const js
     api_meta_validate(r, obj, &errors);
     if (r->res->validate)
         r->res->validate(obj, old, &errors);
+    if (strcmp(r->res->plural, "services") == 0 && !gs_streq(r->sub, "status"))
+        api_check_service(r, obj, old, &errors);
     if (errors.len > 0) {
         local_resource_kind_name(r->res, &kind);
         status = kube_status_invalid(kind.data, kube_name(obj) ? kube_name(obj) : "", &errors);

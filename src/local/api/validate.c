@@ -1,149 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services, ConfigMaps, Secrets, Events, HorizontalPodAutoscalers.
+// ConfigMaps, Secrets, Events, HorizontalPodAutoscalers.
 #include "local/api/validate.h"
 
 #include "base/mem.h"
 #include "codec/base64.h"
 #include "hpa/convert.h"
-#include "kube/names.h"
 #include "kube/object.h"
 #include "local/api/names.h"
-
-#include <inttypes.h>
-
-#define NODE_PORT_FIRST 30000
-#define NODE_PORT_LAST  32767
 
 bool local_same(const json_t *a, const json_t *b)
 {
     return a || b ? json_equal(a, b) : true;
-}
-
-// --- services ---
-
-static bool is_one_of(const char *text, const char *const *choices, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(choices[i], text) == 0)
-            return true;
-    return false;
-}
-
-static void check_port_name(const json_t *ports, size_t i, const char *path,
-                            struct kube_field_errors *errors)
-{
-    const char *name = gs_json_str(json_array_get(ports, i), "name", NULL);
-    GS_AUTO_FREE char *field = gs_format("%s.name", path);
-    GS_AUTO_BUF struct gs_buf why = {0};
-
-    if (!name || !*name) {
-        if (json_array_size(ports) > 1)
-            local_required(errors, field, "");
-        return;
-    }
-    if (!kube_check_dns_label(gs_slice_of(name), &why))
-        local_invalid(errors, field, name, "%s", why.data);
-    for (size_t k = 0; k < i; k++)
-        if (gs_streq(gs_json_str(json_array_get(ports, k), "name", NULL), name))
-            local_duplicate(errors, field, name);
-}
-
-static void check_port_unique(const json_t *ports, size_t i, const char *path,
-                              struct kube_field_errors *errors)
-{
-    const json_t *port = json_array_get(ports, i);
-
-    for (size_t k = 0; k < i; k++) {
-        const json_t *other = json_array_get(ports, k);
-        if (!json_equal(json_object_get(other, "port"), json_object_get(port, "port")) ||
-            !json_equal(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
-            continue;
-        GS_AUTO_BUF struct gs_buf shown = {0};
-        gs_json_dump(port, &shown);
-        kube_field_error(errors, "FieldValueDuplicate", path, shown.data, "%s", "");
-    }
-}
-
-static void check_node_port(const json_t *port, const char *path, struct kube_field_errors *errors)
-{
-    int64_t n = gs_json_int(port, 0, "nodePort", NULL);
-    GS_AUTO_FREE char *field = gs_format("%s.nodePort", path);
-    char shown[24];
-
-    if (n == 0 || (n >= NODE_PORT_FIRST && n <= NODE_PORT_LAST))
-        return;
-    snprintf(shown, sizeof shown, "%" PRId64, n);
-    kube_field_error(errors, "FieldValueInvalid", field, shown,
-                     "provided port is not in the valid range. The range of valid ports is %d-%d",
-                     NODE_PORT_FIRST, NODE_PORT_LAST);
-}
-
-static void check_service_ports(const json_t *spec, struct kube_field_errors *errors)
-{
-    static const char *const protocols[] = {"SCTP", "TCP", "UDP"};
-    const json_t *ports = json_object_get(spec, "ports");
-
-    for (size_t i = 0; i < json_array_size(ports); i++) {
-        const json_t *port = json_array_get(ports, i);
-        GS_AUTO_FREE char *path = gs_format("spec.ports[%zu]", i);
-        GS_AUTO_FREE char *target = gs_format("%s.targetPort", path);
-        GS_AUTO_FREE char *protocol_field = gs_format("%s.protocol", path);
-        GS_AUTO_FREE char *port_field = gs_format("%s.port", path);
-        const char *protocol = gs_json_str(port, "protocol", NULL);
-        check_port_name(ports, i, path, errors);
-        if (!json_object_get(port, "port"))
-            kube_field_error(errors, "FieldValueInvalid", port_field, "0", LOCAL_PORT_RANGE);
-        local_validate_range(port, "port", 1, 65535, path, LOCAL_PORT_RANGE, errors);
-        if (protocol && !is_one_of(protocol, protocols, GS_ARRAY_LEN(protocols)))
-            local_unsupported(errors, protocol_field, protocol, "\"SCTP\", \"TCP\", \"UDP\"");
-        if (json_object_get(port, "port"))
-            local_validate_port_ref(json_object_get(port, "targetPort"), target, errors);
-        check_node_port(port, path, errors);
-        check_port_unique(ports, i, path, errors);
-    }
-}
-
-static void check_cluster_ip(const json_t *spec, const json_t *old,
-                             struct kube_field_errors *errors)
-{
-    const char *before = gs_json_str(old, "spec", "clusterIP", NULL);
-    const char *now = gs_json_str(spec, "clusterIP", NULL);
-    GS_AUTO_BUF struct gs_buf shown = {0};
-
-    if (!before || !*before || gs_streq(before, now) ||
-        gs_streq(gs_json_str(spec, "type", NULL), "ExternalName") ||
-        gs_streq(gs_json_str(old, "spec", "type", NULL), "ExternalName"))
-        return;
-    gs_buf_add_char(&shown, '[');
-    kube_quote(gs_slice_of(now ? now : ""), &shown);
-    gs_buf_add_char(&shown, ']');
-    kube_field_error(errors, "FieldValueInvalid", "spec.clusterIPs[0]", shown.data,
-                     "may not change once set");
-}
-
-void local_validate_service(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
-{
-    static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"};
-    static const char *const affinities[] = {"ClientIP", "None"};
-    const json_t *spec = json_object_get(obj, "spec");
-    const char *type = gs_json_str(spec, "type", NULL);
-    const char *affinity = gs_json_str(spec, "sessionAffinity", NULL);
-    const char *external = gs_json_str(spec, "externalName", NULL);
-    bool no_ports_needed =
-        gs_streq(type, "ExternalName") || gs_streq(gs_json_str(spec, "clusterIP", NULL), "None");
-
-    if (json_array_size(json_object_get(spec, "ports")) == 0 && !no_ports_needed)
-        local_required(errors, "spec.ports", "");
-    check_service_ports(spec, errors);
-    local_validate_labels(json_object_get(spec, "selector"), "spec.selector", errors);
-    if (type && !is_one_of(type, types, GS_ARRAY_LEN(types)))
-        local_unsupported(errors, "spec.type", type,
-                          "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"");
-    if (affinity && !is_one_of(affinity, affinities, GS_ARRAY_LEN(affinities)))
-        local_unsupported(errors, "spec.sessionAffinity", affinity, "\"ClientIP\", \"None\"");
-    if (gs_streq(type, "ExternalName") && (!external || !*external))
-        local_required(errors, "spec.externalName", "");
-    check_cluster_ip(spec, old, errors);
 }
 
 // --- ConfigMaps and Secrets ---

@@ -7,6 +7,8 @@
 
 void local_validate_pod(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
 void local_validate_service(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+// Adds the error of a ClusterIP that cannot be had.
+void local_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors);
 // Deployments, ReplicaSets, StatefulSets, DaemonSets.
 void local_validate_workload(const json_t *obj, const json_t *old,
                              struct kube_field_errors *errors);

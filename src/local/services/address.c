@@ -9,9 +9,6 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#define NODE_PORT_FIRST 30000
-#define NODE_PORT_LAST  32767
-
 struct addresses {
     const struct kube_cache *services;
     int first;              // of the last two bytes, where the search for a free address starts
@@ -50,49 +47,92 @@ void addresses_drop(struct addresses *a, const char *service)
     }
 }
 
-static bool leased(const struct addresses *a, const char *text)
+// By another service than `except` (its leases begin so; NULL: by any).
+static bool leased(const struct addresses *a, const char *text, const char *except)
 {
+    GS_AUTO_FREE char *own = except ? gs_format("%s|", except) : NULL;
     size_t pos = 0;
+    struct gs_slice key;
     void *v;
-    while (gs_hmap_next(a->leases, &pos, NULL, &v))
-        if (gs_streq(v, text))
+    while (gs_hmap_next(a->leases, &pos, &key, &v))
+        if (gs_streq(v, text) && !(own && gs_slice_starts(key, own)))
             return true;
     return false;
 }
 
-static bool ip_used(const struct addresses *a, const char *ip)
+static bool is_service(const json_t *s, const char *key)
 {
-    size_t pos = 0, i;
-    const json_t *s;
+    GS_AUTO_FREE char *own = kube_key(s);
+    return gs_streq(own, key);
+}
+
+static bool has_ip(const json_t *s, const char *ip)
+{
+    size_t i;
     json_t *ingress;
-    while ((s = kube_cache_next(a->services, &pos))) {
-        if (gs_streq(gs_json_str(s, "spec", "clusterIP", NULL), ip) ||
-            gs_streq(gs_json_str(s, "spec", "loadBalancerIP", NULL), ip))
+    if (gs_streq(gs_json_str(s, "spec", "clusterIP", NULL), ip))
+        return true;
+    json_array_foreach (gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress)
+        if (gs_streq(gs_json_str(ingress, "ip", NULL), ip))
             return true;
-        json_array_foreach (gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress) {
-            if (gs_streq(gs_json_str(ingress, "ip", NULL), ip))
-                return true;
-        }
-    }
-    return leased(a, ip);
+    return false;
+}
+
+bool addresses_taken(const struct addresses *a, const char *ip, const char *service)
+{
+    size_t pos = 0;
+    const json_t *s;
+    while ((s = kube_cache_next(a->services, &pos)))
+        if (has_ip(s, ip) && !is_service(s, service))
+            return true;
+    return leased(a, ip, service);
+}
+
+// What a service wants is not given to others that take any.
+static bool is_wanted(const struct addresses *a, const char *ip)
+{
+    size_t pos = 0;
+    const json_t *s;
+    while ((s = kube_cache_next(a->services, &pos)))
+        if (gs_streq(gs_json_str(s, "spec", "loadBalancerIP", NULL), ip))
+            return true;
+    return false;
+}
+
+static char *lease_key(const char *service, enum address_kind kind)
+{
+    return gs_format("%s|ip%d", service, (int)kind);
+}
+
+static void lease(struct addresses *a, const char *key, char *text)
+{
+    free(gs_hmap_remove_str(a->leases, key));
+    gs_hmap_put_str(a->leases, key, text);
+}
+
+void addresses_keep_ip(struct addresses *a, const char *service, enum address_kind kind,
+                       const char *ip)
+{
+    GS_AUTO_FREE char *key = lease_key(service, kind);
+    lease(a, key, gs_strdup(ip));
 }
 
 const char *addresses_lease_ip(struct addresses *a, const char *service, enum address_kind kind)
 {
-    GS_AUTO_FREE char *key = gs_format("%s|ip%d", service, (int)kind);
+    GS_AUTO_FREE char *key = lease_key(service, kind);
     const char *have = gs_hmap_get_str(a->leases, key);
-    if (have)
+    // Before it was written, somebody may have made a service with this address.
+    if (have && !addresses_taken(a, have, service))
         return have;
     for (int k = 1; k < 0xffff; k++) {
         int n = (a->first + k) & 0xffff;
         if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // look like network and broadcast addresses
             continue;
         GS_AUTO_FREE char *ip = gs_format("127.%d.%d.%d", (int)kind, n >> 8, n & 0xff);
-        if (ip_used(a, ip))
+        if (addresses_taken(a, ip, service) || is_wanted(a, ip))
             continue;
-        char *lease = GS_TAKE(ip);
-        gs_hmap_put_str(a->leases, key, lease);
-        return lease;
+        lease(a, key, GS_TAKE(ip));
+        return gs_hmap_get_str(a->leases, key);
     }
     return NULL;
 }
@@ -127,13 +167,13 @@ int addresses_lease_port(struct addresses *a, const char *service, int service_p
 {
     GS_AUTO_FREE char *key = gs_format("%s|port%d", service, service_port);
     const char *have = gs_hmap_get_str(a->leases, key);
-    if (have)
+    if (have && !port_used(a, (int)strtol(have, NULL, 10)))
         return (int)strtol(have, NULL, 10);
-    for (int port = NODE_PORT_FIRST; port <= NODE_PORT_LAST; port++) {
+    for (int port = LOCAL_NODE_PORT_FIRST; port <= LOCAL_NODE_PORT_LAST; port++) {
         GS_AUTO_FREE char *text = gs_format("%d", port);
-        if (port_used(a, port) || leased(a, text) || !can_bind(port))
+        if (port_used(a, port) || leased(a, text, NULL) || !can_bind(port))
             continue;
-        gs_hmap_put_str(a->leases, key, GS_TAKE(text));
+        lease(a, key, GS_TAKE(text));
         return port;
     }
     return 0;

@@ -15,5 +15,10 @@ void addresses_drop(struct addresses *a, const char *service); // "ns/name" is g
 enum address_kind { ADDRESS_CLUSTER = 96, ADDRESS_BALANCER = 97 }; // second byte: 127.96.x.y
 // The same one again until addresses_drop; NULL when all are given away. Borrowed.
 const char *addresses_lease_ip(struct addresses *a, const char *service, enum address_kind kind);
+// Another service than this one ("ns/name") has the address.
+bool addresses_taken(const struct addresses *a, const char *ip, const char *service);
+// The service has this address from now on.
+void addresses_keep_ip(struct addresses *a, const char *service, enum address_kind kind,
+                       const char *ip);
 // For one port of the service. 0 when all are given away.
 int addresses_lease_port(struct addresses *a, const char *service, int service_port);

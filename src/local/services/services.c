@@ -150,16 +150,43 @@ static bool allocate(struct local_services *l, struct local_work *w, const char 
     return true;
 }
 
+// What the service has, or asks for, when it is one of ours and no other service has it: anybody
+// may write the status, and 127.0.0.1 is the machine's.
+static bool may_have(const struct local_services *l, const char *key, const char *ip)
+{
+    return local_is_balancer_ip(ip) && !addresses_taken(l->addresses, ip, key);
+}
+
 // NULL: none is to be had now.
 static const char *balancer_ip(struct local_services *l, const char *key, const json_t *svc)
 {
-    const char *ip = ingress_ip(svc);
-    if (ip)
-        return ip;
-    ip = gs_json_str(svc, "spec", "loadBalancerIP", NULL);
-    if (ip && gs_starts(ip, "127."))
-        return ip;
+    const char *wanted = gs_json_str(svc, "spec", "loadBalancerIP", NULL);
+    const char *have = ingress_ip(svc);
+    if (wanted && *wanted && may_have(l, key, wanted)) {
+        addresses_keep_ip(l->addresses, key, ADDRESS_BALANCER, wanted);
+        return wanted;
+    }
+    if (wanted && *wanted && !have)
+        kube_event(l->recorder, svc, "Warning", "LoadBalancerIPIgnored",
+                   "loadBalancerIP %s is not a free address of " LOCAL_BALANCER_IPS
+                   ": another one is used",
+                   wanted);
+    if (have && may_have(l, key, have))
+        return have;
     return addresses_lease_ip(l->addresses, key, ADDRESS_BALANCER);
+}
+
+// Objects of older versions may have any.
+static const char *cluster_address(struct local_services *l, const char *key, const json_t *svc)
+{
+    const char *ip = gs_json_str(svc, "spec", "clusterIP", NULL);
+    if (local_is_cluster_ip(ip) && !addresses_taken(l->addresses, ip, key))
+        return ip;
+    kube_event(l->recorder, svc, "Warning", "ClusterIPNotServed",
+               "ClusterIP %s is not an address of " LOCAL_CLUSTER_IPS
+               " that this Service alone has: create the Service again",
+               ip ? ip : "");
+    return NULL;
 }
 
 // --- listening ---
@@ -420,10 +447,14 @@ static void show_status(const struct service *s, struct local_work *w, const jso
     local_work_update(w, KUBE_SERVICES, changed, "status", NULL, NULL);
 }
 
-static void warn_protocols(struct local_services *l, const json_t *svc)
+static void warn_unserved(struct local_services *l, const json_t *svc)
 {
     size_t i;
     json_t *port;
+    if (json_array_size(gs_json_get(svc, "spec", "externalIPs", NULL)) > 0)
+        kube_event(l->recorder, svc, "Warning", "ExternalIPsNotServed",
+                   "externalIPs are not served here: the Service is reached at its other "
+                   "addresses");
     json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
         if (!is_tcp(port))
             kube_event(l->recorder, svc, "Warning", "ProtocolNotBalanced",
@@ -442,7 +473,7 @@ static void serve(struct local_services *l, struct local_work *w, const char *ke
         return;
     struct service *s = service_of(l, key);
     bool balancer = has_type(svc, "LoadBalancer");
-    const char *cluster_ip = gs_json_str(svc, "spec", "clusterIP", NULL);
+    const char *cluster_ip = cluster_address(l, key, svc);
     const char *lb_ip = balancer ? balancer_ip(l, key, svc) : NULL;
     update_listeners(s, w, svc, cluster_ip, lb_ip);
     point_pools(s, svc);
@@ -483,7 +514,7 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
     }
     if (is_balanced(svc)) {
         if (!gs_hmap_get_str(l->services, key))
-            warn_protocols(l, svc);
+            warn_unserved(l, svc);
         serve(l, w, key, svc);
     } else {
         drop_service(l, key);

@@ -2,6 +2,7 @@
 // Probes of running pods against real sockets and commands.
 #include "local/kubelet_fixture.h"
 
+#include "local/ports.h"
 #include "net/grpc.h"
 #include "net/http_server.h"
 
@@ -108,6 +109,24 @@ static void test_http_to_a_closed_port(void **state)
                   "127.0.0.1:%d: connect: connection refused",
                   port, port);
     wait_event(f, "Unhealthy", want);
+}
+
+// Only the pod's own ports move where low ones cannot be bound: as for an ordinary user.
+static void test_ports_of_other_hosts_stay(void **state)
+{
+    struct fixture *f = *state;
+    struct server s;
+    server_open(f, &s, 200);
+    local_ports_set_first(http_server_port(s.http) + 1);
+    GS_AUTO_FREE char *probe =
+        gs_format("'readinessProbe':{'httpGet':{'host':'127.0.0.1','port':%d,'path':'/healthz'},"
+                  "'periodSeconds':1}",
+                  http_server_port(s.http));
+    create_probed_pod(f, probe);
+    await_pod(f, "p", "ready", is_ready, NULL);
+    assert_true(s.hits > 0);
+    local_ports_set_first(0);
+    server_close(&s);
 }
 
 static void test_liveness_by_command(void **state)
@@ -242,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_readiness_by_http),
         T(test_http_to_a_closed_port),
+        T(test_ports_of_other_hosts_stay),
         T(test_liveness_by_command),
         T(test_a_command_that_takes_too_long),
         T(test_startup_by_tcp_comes_first),

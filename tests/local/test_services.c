@@ -103,6 +103,12 @@ static const char *ask(struct cluster *k, const char *ip, int port)
     return said;
 }
 
+// The listener points at the endpoints a moment after they are in the API.
+static void await_answer(struct cluster *k, const char *ip, int port, const char *want)
+{
+    loop_until(&k->loop, gs_streq(ask(k, ip, port), want));
+}
+
 // --- fixture ---
 
 static void setup(struct cluster *k)
@@ -192,12 +198,13 @@ static void connections_reach_the_ready_pods(void **state)
     loop_until(&k.loop, kube_annotation(service(&k, "web"), LOCAL_ANN_ADDRESS));
     const char *ip = cluster_ip(&k, "web");
     assert_true(gs_starts(ip, "127.96."));
+    await_answer(&k, ip, port, "127.64.9.1");
     for (int i = 0; i < 3; i++)
         assert_string_equal(ask(&k, ip, port), "127.64.9.1");
     cluster_patch(&k, KUBE_PODS, "b", "status",
                   "status: {conditions: [{type: Ready, status: 'True'}]}");
     loop_until(&k.loop, addresses(&k, "web", "addresses") == 2);
-    loop_for_ms(&k.loop, 50);
+    await_answer(&k, ip, port, "127.64.9.2");
     bool a = false, b = false;
     for (int i = 0; i < 4; i++) {
         const char *said = ask(&k, ip, port);
@@ -208,8 +215,7 @@ static void connections_reach_the_ready_pods(void **state)
     cluster_delete(&k, KUBE_PODS, "default", "a");
     cluster_delete(&k, KUBE_PODS, "default", "b");
     loop_until(&k.loop, addresses(&k, "web", "addresses") == 0);
-    loop_for_ms(&k.loop, 50);
-    assert_string_equal(ask(&k, ip, port), ""); // no endpoints: closed at once
+    await_answer(&k, ip, port, ""); // no endpoints: closed at once
     cluster_delete(&k, KUBE_SERVICES, "default", "web");
     loop_until(&k.loop, !kube_cache_get(k.c->endpoints, "default", "web"));
     loop_for_ms(&k.loop, 50);
@@ -236,12 +242,12 @@ static void every_type_has_its_addresses(void **state)
     assert_int_equal(gs_json_int(shown, 0, "port", NULL), port);
     GS_AUTO_FREE char *where = gs_format("%s:%d", lb, port);
     assert_string_equal(kube_annotation(service(&k, "lb"), LOCAL_ANN_ADDRESS), where);
-    assert_string_equal(ask(&k, lb, port), "127.64.9.1");
-    assert_string_equal(ask(&k, cluster_ip(&k, "lb"), port), "127.64.9.1");
+    await_answer(&k, lb, port, "127.64.9.1");
+    await_answer(&k, cluster_ip(&k, "lb"), port, "127.64.9.1");
     assert_in_range(node_port(&k, "np"), 30000, 32767);
     assert_int_not_equal(node_port(&k, "np"), node_port(&k, "lb"));
     assert_string_not_equal(cluster_ip(&k, "np"), cluster_ip(&k, "lb"));
-    assert_string_equal(ask(&k, LOCAL_NODE_IP, (int)node_port(&k, "np")), "127.64.9.1");
+    await_answer(&k, LOCAL_NODE_IP, (int)node_port(&k, "np"), "127.64.9.1");
     // A service that becomes internal gives its outer address back.
     cluster_patch(&k, KUBE_SERVICES, "lb", NULL, "spec: {type: ClusterIP}");
     loop_until(&k.loop, !ingress(&k, "lb"));
@@ -319,9 +325,8 @@ static void low_ports_are_one_address_everywhere(void **state)
     assert_int_equal(real % 8000, 80); // 8080, unless a program of the machine has it
     assert_int_equal(kube_port(service(&k, "web"), 80), real);
     assert_true(cluster_event(&k, "PortMoved", "of port 80: "));
-    loop_for_ms(&k.loop, 50);
-    assert_string_equal(ask(&k, gs_json_str(ingress(&k, "web"), "ip", NULL), real), "127.64.9.1");
-    assert_string_equal(ask(&k, cluster_ip(&k, "web"), real), "127.64.9.1");
+    await_answer(&k, gs_json_str(ingress(&k, "web"), "ip", NULL), real, "127.64.9.1");
+    await_answer(&k, cluster_ip(&k, "web"), real, "127.64.9.1");
     finish(&k);
     local_ports_set_first(0);
     (void)state;

@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test everything test-asan test-tsan e2e lint layers fmt fmt-check bench fuzz install clean
+.PHONY: help build run test everything test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz install clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -62,6 +62,11 @@ fmt: ## Format all C sources in place (clang-format 14)
 fmt-check: ## Fail when a source is not formatted (clang-format 14)
 	@tools/install-deps fmt
 	@tools/fmt --check
+
+hardware: ## Test on the NVIDIA GPUs of this machine and write a report (under 10 minutes)
+	@tools/install-deps build test hardware
+	@tools/build --tests $(BUILD) program hardware-programs
+	@tests/hardware/run $(BUILD)
 
 bench: ## Measure reaction time, CPU and memory
 	@tools/install-deps build bench

@@ -89,7 +89,7 @@ const char *exporter_find_socket(const char *socket)
 
 // --- fields ---
 
-static void print_field(enum gpu_field f, const struct gpu_snapshot *s)
+static void print_field(enum gpu_field f, const struct gpu_snapshot *s, int width)
 {
     const struct gpu_field_info *info = gpu_field_info(f);
     const char *state = s ? "no GPU" : "no driver";
@@ -100,8 +100,17 @@ static void print_field(enum gpu_field f, const struct gpu_snapshot *s)
         valid = v == GPU_VALID || v == GPU_UNKNOWN;
         state = valid ? "yes" : gpu_validity_text(v);
     }
-    printf("%-4d %-45s %-8s %-22s %-52s %s\n", info->id, info->name, info->type, info->unit,
+    printf("%-4d %-*s %-8s %-22s %-52s %s\n", info->id, width, info->name, info->type, info->unit,
            info->source, state);
+}
+
+static int longest_name(void)
+{
+    size_t width = 0;
+    for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
+        if (strlen(gpu_field_name(f)) > width)
+            width = strlen(gpu_field_name(f));
+    return (int)width;
 }
 
 struct gs_error *exporter_list_fields(const char *library)
@@ -119,10 +128,11 @@ struct gs_error *exporter_list_fields(const char *library)
         fprintf(stderr, "gpuscale: %s; what is supported here is not known\n",
                 gs_error_message(err));
     gs_error_free(err);
-    printf("%-4s %-45s %-8s %-22s %-52s %s\n", "ID", "FIELD", "TYPE", "UNIT", "SOURCE",
+    int width = longest_name();
+    printf("%-4s %-*s %-8s %-22s %-52s %s\n", "ID", width, "FIELD", "TYPE", "UNIT", "SOURCE",
            "SUPPORTED HERE");
     for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
-        print_field(f, snapshot);
+        print_field(f, snapshot, width);
     static const char *const computed[][4] = {
         {"DCGM_EXP_XID_ERRORS_COUNT", "gauge", "1", "events of DCGM_FI_DEV_XID_ERRORS"},
         {"DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "samples",
@@ -134,10 +144,10 @@ struct gs_error *exporter_list_fields(const char *library)
          "beginnings in DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(computed); i++)
-        printf("%zu %-45s %-8s %-22s %-52s\n", 9001 + i, computed[i][0], computed[i][1],
+        printf("%zu %-*s %-8s %-22s %-52s\n", 9001 + i, width, computed[i][0], computed[i][1],
                computed[i][2], computed[i][3]);
     for (size_t i = 0; gpu_dcgm_only_field(i); i++)
-        printf("-    DCGM_FI_%-37s not read: only DCGM has it, or it is of no GPU\n",
+        printf("-    DCGM_FI_%-*s not read: only DCGM has it, or it is of no GPU\n", width - 8,
                gpu_dcgm_only_field(i));
     gpu_snapshot_free(snapshot);
     gpu_backend_close(backend);

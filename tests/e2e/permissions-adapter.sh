@@ -54,6 +54,13 @@ denied apps-replicasets "$in_default/replicasets.apps/$set_of/$util" 'get resour
 denied apps-statefulsets "$in_default/statefulsets.apps/any/$util" 'get resource "statefulsets"'
 denied apps-daemonsets "$in_default/daemonsets.apps/any/$util" 'get resource "daemonsets"'
 denied batch-jobs "$in_default/jobs.batch/any/$util" 'get resource "jobs"'
+# Without its certificate a replica is not ready.
+for right in 'secrets Secret' 'apiregistration-k8s-io-apiservices APIService'; do
+    forbidden() { logged adapter "no-$1" "serving certificate: $2 .* cannot be read: .*is forbidden"; }
+    # shellcheck disable=SC2086
+    wait_for "adapter without ${right% *} says so" forbidden $right
+    ! ready adapter "no-${right% *}" 2>/dev/null || fail "adapter without ${right% *} is ready"
+done
 # Who asks cannot be found out, or whether he may: nobody is let in by mistake.
 token=$(kubectl create token default)
 code=$(curl -sk -o "$dir/denied" -w '%{http_code}' -H "Authorization: Bearer $token" "https://$(address_of adapter no-delegator):6443$in_default/pods/*/$util")
@@ -80,6 +87,9 @@ wait_for "adapter with replicasets again" served apps-replicasets "$in_default/r
 not_found() { from "$1" "$2" | jq -e '.code == 404'; }
 for kind in apps-statefulsets:statefulsets.apps apps-daemonsets:daemonsets.apps batch-jobs:jobs.batch; do
     wait_for "adapter with $kind again: there is no such object" not_found "${kind%:*}" "$in_default/${kind#*:}/any/$util"
+done
+for right in secrets apiregistration-k8s-io-apiservices; do
+    wait_for "adapter with $right again" ready adapter "no-$right"
 done
 let_in() { [ "$(curl -sk -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $token" "https://$(address_of adapter no-delegator):6443$in_default/pods/*/$util")" = 403 ]; }
 wait_for "adapter with system:auth-delegator again: the token is known, and may not" let_in

@@ -10,7 +10,7 @@ objects() { # COMPONENT: of its manifest, as JSON
 # third argument with all rights.
 copy() {
     objects "$1" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg right "${3:-}" '
-        select(.kind | IN("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment")) |
+        select(.kind | IN("ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment")) |
         select(.metadata.name | startswith($base)) |
         def renamed: if startswith($base) then $name + .[($base | length):] else . end;
         .metadata.name |= renamed |
@@ -22,6 +22,7 @@ copy() {
         elif .kind == "Deployment" then
             .spec.replicas = 1 | .spec.template.spec.serviceAccountName |= renamed |
             .spec.selector.matchLabels["app.kubernetes.io/name"] |= renamed | .spec.template.metadata.labels["app.kubernetes.io/name"] |= renamed |
+            (.spec.template.spec.containers[0].args[] | select(startswith("--tls-service="))) = "--tls-service=monitoring/" + $name |
             if $base == "gpuscale-hpa" then .spec.template.spec.containers[0].args += ["--leader-elect-resource-name=" + $name, "--namespace=" + $name] else . end
         else . end'
 }

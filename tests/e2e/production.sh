@@ -4,7 +4,6 @@ kubectl apply -f "$deploy/namespace.yaml" >/dev/null
 kubectl apply -f "$deploy/engine.yaml" -f "$deploy/adapter.yaml" -f "$deploy/adapter-apiservices.yaml" \
     -f "$deploy/adapter-apiservice-resource.yaml" -f "$deploy/hpa.yaml" -f "$deploy/exporter-rbac.yaml" >/dev/null
 kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null
-"$deploy/adapter-tls" monitoring >/dev/null
 for object in daemonset/gpuscale-exporter deployment/gpuscale-engine deployment/gpuscale-adapter deployment/gpuscale-hpa; do
     kubectl -n monitoring rollout status $object --timeout=300s >/dev/null || fail "$object does not roll out: $(kubectl -n monitoring get pods -o wide; tail -n 5 "$dir"/containers/*)"
 done
@@ -16,13 +15,37 @@ wait_for "the APIServices are Available" available
 kubectl get apiservices -o json | jq -e '[.items[] | select(.spec.insecureSkipTLSVerify)] | length == 0' >/dev/null || fail "an APIService skips the verification of TLS"
 ok "deploy/ as in production: all pods are Ready by their probes, all APIServices Available, TLS verified"
 
-# Another CA's bundle: the API server no longer believes the adapter.
+# Another CA's bundle: the API server no longer believes the adapter, until that writes its own again.
+ca_of_secret() { kubectl -n monitoring get secret gpuscale-adapter-tls -o jsonpath='{.data.ca\.crt}' | base64 -d; }
+bundle_of() { kubectl get apiservice "$1" -o jsonpath='{.spec.caBundle}' | base64 -d; }
+trusted() { # all APIServices have the Secret's CA
+    for s in $services; do bundle_of "$s" | grep -qF "$(ca_of_secret | sed -n 2p)" || return 1; done
+}
+trusted || fail "an APIService has another caBundle"
 kubectl patch apiservice v1beta2.custom.metrics.k8s.io --type=merge -p "{\"spec\":{\"caBundle\":\"$(base64 -w0 <"$dir/front-proxy-ca.crt")\"}}" >/dev/null
-distrusted() { kubectl get apiservice v1beta2.custom.metrics.k8s.io -o json | jq -e '.status.conditions[0] | .status == "False" and (.message | test("x509"))'; }
-wait_for "a foreign CA is noticed" distrusted
-message=$(kubectl get apiservice v1beta2.custom.metrics.k8s.io -o jsonpath='{.status.conditions[0].message}')
-"$deploy/adapter-tls" monitoring >/dev/null # and a new certificate, which the kubelets bring in a while
-ok "with a foreign caBundle the APIService is not Available: $(echo "$message" | grep -o 'x509.*')"
+wait_for "a foreign caBundle is replaced" trusted
+wait_for "the APIServices are Available with it" available
+ok "a foreign caBundle is replaced by the adapter's own"
+
+# The certificate comes to its end: a new one is made, and nobody notices.
+ca ending-ca
+cert ending ending-ca "/CN=gpuscale-adapter" "DNS:gpuscale-adapter.monitoring.svc"
+kubectl -n monitoring patch secret gpuscale-adapter-tls --type=merge -p "{\"data\":{\"ca.crt\":\"$(base64 -w0 <"$dir/ending-ca.crt")\",\"tls.crt\":\"$(base64 -w0 <"$dir/ending.crt")\",\"tls.key\":\"$(base64 -w0 <"$dir/ending.key")\"}}" >/dev/null
+renewed() {
+    kubectl get --raw "$api" >/dev/null 2>"$dir/renewing" || fail "while the certificate is renewed: $(cat "$dir/renewing")"
+    ! ca_of_secret | cmp -s - "$dir/ending-ca.crt" && trusted && shown_certificate
+}
+shown_certificate() { # by all replicas
+    for ip in $(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-adapter -o jsonpath='{.items[*].status.podIP}'); do
+        [ "$(openssl s_client -connect "$ip:6443" </dev/null 2>/dev/null | openssl x509 -noout -fingerprint)" = \
+            "$(kubectl -n monitoring get secret gpuscale-adapter-tls -o jsonpath='{.data.tls\.crt}' | base64 -d | openssl x509 -noout -fingerprint)" ] || return 1
+    done
+}
+wait_for "a certificate that is about to expire is renewed" renewed
+wait_for "the APIServices are Available with the new certificate" available
+restarts=$(kubectl -n monitoring get pods -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
+[ "$restarts" = 0 ] || fail "$restarts restarts"
+ok "a certificate that is about to expire is renewed by the adapter, without a failed request or a restart"
 
 # The kubelet tells the exporter whose the GPUs are; with the kubelet's own device manager and socket.
 engine=http://$(kubectl -n monitoring get service gpuscale-engine -o jsonpath='{.spec.clusterIP}'):9090
@@ -55,18 +78,6 @@ top_pods() {
 wait_for "kubectl top nodes" top_nodes
 wait_for "kubectl top pods" top_pods
 ok "kubectl top nodes and pods, by what the kubelets' /metrics/resource says"
-
-# The new certificate, by now.
-shown_certificate() {
-    adapter_ip=$(kubectl -n monitoring get service gpuscale-adapter -o jsonpath='{.spec.clusterIP}')
-    [ "$(openssl s_client -connect "$adapter_ip:443" </dev/null 2>/dev/null | openssl x509 -noout -fingerprint)" = \
-        "$(kubectl -n monitoring get secret gpuscale-adapter-tls -o jsonpath='{.data.tls\.crt}' | base64 -d | openssl x509 -noout -fingerprint)" ]
-}
-wait_for "the adapter shows its new certificate" shown_certificate
-wait_for "the APIServices are Available with it" available
-restarts=$(kubectl -n monitoring get pods -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')
-[ "$restarts" = 0 ] || fail "$restarts restarts"
-ok "the adapter took its new certificate, without a restart"
 
 # A rolling update while somebody asks: one replica always answers.
 kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null

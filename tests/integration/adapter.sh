@@ -92,6 +92,8 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/cert/apiserver.key" -out
     -subj /CN=exchanged -addext subjectAltName=DNS:localhost 2>/dev/null
 exchanged() { subject | grep -q exchanged; }
 wait_for "another certificate" exchanged
+until=$(date -d "$(openssl x509 -in "$dir/cert/apiserver.crt" -noout -enddate | cut -d= -f2)" +%s)
+has /metrics "^gpuscale_adapter_certificate_expiry_timestamp_seconds $until\$" || fail "the end of the certificate: $(get /metrics | grep certificate)"
 
 kill -TERM "$prometheus_pid" && wait "$prometheus_pid" 2>/dev/null || true
 wait_for "the source is told to be down" has "$pods/web-0/second" 'the source does not answer'

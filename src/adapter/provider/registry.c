@@ -210,18 +210,18 @@ static void take_fresh(struct registry *r)
     free(old);
 }
 
-// Nothing is served yet: the source has not begun to answer, or to scrape.
-static bool has_nothing(const struct registry *r)
+// False: the source has not begun to answer, or to scrape.
+bool registry_found(const struct registry *r)
 {
     for (size_t i = 0; i < r->n_questions; i++)
         if (r->questions[i].shapes && r->questions[i].shapes->series)
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
 static int64_t next_round_ms(struct registry *r)
 {
-    if (!has_nothing(r)) {
+    if (registry_found(r)) {
         r->retry_ms = FIRST_RETRY_MS;
         return r->o.relist_ms;
     }

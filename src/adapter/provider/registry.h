@@ -55,5 +55,6 @@ struct registry_rule_state {
 };
 size_t registry_rules(const struct registry *r);
 void registry_rule(const struct registry *r, size_t i, struct registry_rule_state *ret);
+bool registry_found(const struct registry *r);    // a rule has series
 bool registry_complete(const struct registry *r); // each rule was answered at least once
 int64_t registry_rounds(const struct registry *r);

@@ -9,9 +9,21 @@
 
 #include <signal.h>
 
-enum { POLL_MS = 5000, DRAIN_STEP_MS = 5, DRAIN_MS = 25000 };
+enum {
+    POLL_MS = 5000,
+    DRAIN_STEP_MS = 5,
+    DRAIN_MS = 25000,
+    FIRST_SCRAPES_S = 15, // a cluster may have nothing to scrape
+};
 
 // --- what is told ---
+
+// Of the engine in this process: a replica that has just started would answer 404 for a moment.
+static bool waits_for_scrapes(const struct run *r)
+{
+    bool found = registry_found(r->now.registry) || (r->gpu && registry_found(r->gpu));
+    return r->engine && !found && gs_mono_ns() - r->started_ns < FIRST_SCRAPES_S * GS_NS_PER_SEC;
+}
 
 static const char *not_ready(void *arg)
 {
@@ -22,6 +34,10 @@ static const char *not_ready(void *arg)
         return "the cluster's resources are not known yet";
     if (!registry_rounds(r->now.registry))
         return "the series of the rules are not listed yet";
+    if (r->rotation && rotation_wrong(r->rotation))
+        return rotation_wrong(r->rotation);
+    if (waits_for_scrapes(r))
+        return "the engine has not scraped any series yet";
     return NULL;
 }
 
@@ -42,9 +58,14 @@ static void more_metrics(void *arg, struct gs_buf *out)
                 "# HELP gpuscale_adapter_config_unknown_resources Overrides that name a resource "
                 "that the cluster does not have.\n"
                 "# TYPE gpuscale_adapter_config_unknown_resources gauge\n"
-                "gpuscale_adapter_config_unknown_resources %zu\n",
+                "gpuscale_adapter_config_unknown_resources %zu\n"
+                "# HELP gpuscale_adapter_certificate_expiry_timestamp_seconds When the serving "
+                "certificate expires.\n"
+                "# TYPE gpuscale_adapter_certificate_expiry_timestamp_seconds gauge\n"
+                "gpuscale_adapter_certificate_expiry_timestamp_seconds %lld\n",
                 (unsigned long long)r->reloads, (unsigned long long)r->reload_failures,
-                (double)r->loaded_ms / 1000, r->wrong_overrides);
+                (double)r->loaded_ms / 1000, r->wrong_overrides,
+                (long long)serving_expiry(r->serving));
 }
 
 // --- running ---
@@ -52,7 +73,7 @@ static void more_metrics(void *arg, struct gs_buf *out)
 static void on_poll(uv_timer_t *t)
 {
     struct run *r = t->data;
-    serving_poll(r->serving, r->server);
+    serving_poll(r->serving);
     run_free_retired(r, API_LONGEST_MS * GS_NS_PER_MS);
     run_reload_changed(r);
     api_forget_old(r->api);
@@ -76,7 +97,7 @@ static void on_signal(uv_signal_t *s, int number)
     struct run *r = s->data;
     if (number == SIGHUP) {
         if (r->server)
-            serving_poll(r->serving, r->server);
+            serving_poll(r->serving);
         run_reload(r);
         return;
     }
@@ -108,9 +129,14 @@ static void watch(struct run *r)
 static struct gs_error *serve(struct run *r)
 {
     const struct adapter_flags *f = r->f;
-    const struct serving_options serving = {
-        .cert_file = f->tls_cert_file, .key_file = f->tls_key_file, .cert_dir = f->cert_dir};
-    struct gs_error *err = serving_new(&serving, &r->serving);
+    bool rotates = f->tls_service && *f->tls_service;
+    const struct serving_options serving = {.cert_file = f->tls_cert_file,
+                                            .key_file = f->tls_key_file,
+                                            .cert_dir = f->cert_dir,
+                                            .handed = rotates};
+    struct gs_error *err = rotates ? rotation_check_service(f->tls_service) : NULL;
+    if (!err)
+        err = serving_new(&serving, &r->serving);
     struct http_server_config server = {.address =
                                             gs_streq(f->bind_address, "::") ? "" : f->bind_address,
                                         .port = (uint16_t)f->secure_port,
@@ -122,6 +148,11 @@ static struct gs_error *serve(struct run *r)
     err = http_server_start(&r->loop, &server, api_handle, r->api, &r->server);
     if (err)
         return gs_error_wrap(err, "--secure-port");
+    serving_set_server(r->serving, r->server);
+    const struct rotation_options rotation = {
+        .kube = r->lister.kube, .serving = r->serving, .service = f->tls_service};
+    if (rotates)
+        r->rotation = rotation_new(&r->loop, &rotation);
     gs_info("adapter", "listening on https://%s:%u", f->bind_address, http_server_port(r->server));
     return NULL;
 }
@@ -201,6 +232,7 @@ static struct gs_error *start(struct run *r)
 
 static void finish(struct run *r)
 {
+    rotation_free(r->rotation);
     http_server_stop(r->server);
     api_free(r->api);
     audit_free(r->audit);
@@ -225,7 +257,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
     gs_raise_file_limit();
     if (f->v >= 6)
         gs_error_free(gs_log_configure_text("debug", "text"));
-    struct run r = {.f = f};
+    struct run r = {.f = f, .started_ns = gs_mono_ns()};
     uv_loop_init(&r.loop);
     watch(&r);
     struct gs_error *err = start(&r);

@@ -190,6 +190,15 @@ const struct gs_opt adapter_option_rows[] = {
      AT(tls_key_file),
      .group = "Serving",
      .help = "Its key."},
+    {.name = "tls-service",
+     .arg = "NAMESPACE/SERVICE",
+     .type = GS_OPT_STRING,
+     AT(tls_service),
+     .group = "Serving",
+     .help =
+         "Service that the APIServices name. The adapter keeps its certificate in the Secret "
+         "SERVICE-tls of that namespace, renews it a month before it expires, and writes its CA "
+         "to the caBundle of these APIServices. For any number of replicas."},
     {.name = "max-connections",
      .arg = "N",
      .def = "4096",

@@ -25,7 +25,7 @@ struct adapter_flags {
     int64_t discovery_interval_ns;
     // serving
     int64_t secure_port, max_connections;
-    const char *bind_address, *cert_dir, *tls_cert_file, *tls_key_file;
+    const char *bind_address, *cert_dir, *tls_cert_file, *tls_key_file, *tls_service;
     // authentication, authorisation
     bool skip_lookup, tolerate_lookup_failure;
     int64_t token_ttl_ns, allowed_ttl_ns, denied_ttl_ns;

@@ -5,6 +5,7 @@
 #include "adapter/api/api.h"
 #include "cmd/adapter/options.h"
 #include "cmd/adapter/others.h"
+#include "cmd/adapter/rotation.h"
 #include "cmd/adapter/serving.h"
 #include "engine/engine.h"
 #include "net/http_server.h"
@@ -46,13 +47,14 @@ struct run {
     struct previous *previous_custom, *previous_external, *previous_resource; // of them
     struct api *api;
     struct serving *serving;
+    struct rotation *rotation; // NULL: the certificate is somebody else's to renew
     struct http_server *server;
     const char **lists[5];
     char *memory[5];
     struct timespec config_time, sources_time;
     struct world retired[RUN_MAX_RETIRED];
     size_t n_retired;
-    int64_t stop_ns;
+    int64_t started_ns, stop_ns;
     uint64_t reloads, reload_failures;
     int64_t loaded_ms;
     size_t wrong_overrides; // that name no resource of the cluster

@@ -9,13 +9,16 @@
 
 #include <sys/stat.h>
 
-enum { MAX_PEM = 1024 * 1024, DAYS = 365, RENEW_DAYS = 30 };
+enum { MAX_PEM = 1024 * 1024, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };
 
 struct serving {
     char *cert_path, *key_path;
-    bool made_here;
+    bool made_here, handed;
     char *cert, *key;
+    int64_t from, until; // of the certificate, in seconds
+    int64_t warned;      // when its end was last reported
     struct timespec cert_time, key_time;
+    struct http_server *server;
 };
 
 static struct timespec time_of(const char *path)
@@ -33,6 +36,52 @@ static struct gs_error *read_file(const char *path, char **ret)
     return err;
 }
 
+static int64_t now_s(void)
+{
+    return gs_unix_ms() / 1000;
+}
+
+static bool is_valid(int64_t from, int64_t until)
+{
+    return now_s() >= from && now_s() < until;
+}
+
+// An expired certificate is better than none, but not better than a valid one.
+static struct gs_error *check(const struct serving *s, const char *cert, const char *key,
+                              int64_t *ret_from, int64_t *ret_until)
+{
+    char when[GS_RFC3339_SIZE];
+    struct gs_error *err = tls_check_pair(cert, key);
+    if (!err)
+        err = tls_cert_validity(cert, ret_from, ret_until);
+    if (err || is_valid(*ret_from, *ret_until) || !s->cert || !is_valid(s->from, s->until))
+        return err;
+    bool expired = now_s() >= *ret_until;
+    return gs_error_new(GS_EINVAL, "it %s %s, and the one that is served is valid",
+                        expired ? "expired at" : "is not valid before",
+                        gs_format_rfc3339((expired ? *ret_until : *ret_from) * 1000, when));
+}
+
+// Takes both texts, also on failure.
+static struct gs_error *use(struct serving *s, char *cert, char *key)
+{
+    int64_t from = 0, until = 0;
+    struct gs_error *err = check(s, cert, key, &from, &until);
+    if (!err && s->server)
+        err = http_server_set_certificate(s->server, cert, key);
+    char **old_cert = err ? &cert : &s->cert, **old_key = err ? &key : &s->key;
+    free(*old_cert);
+    free(*old_key);
+    if (err)
+        return err;
+    s->cert = cert;
+    s->key = key;
+    s->from = from;
+    s->until = until;
+    s->warned = 0;
+    return NULL;
+}
+
 static struct gs_error *load(struct serving *s)
 {
     char *cert = NULL, *key = NULL;
@@ -41,21 +90,16 @@ static struct gs_error *load(struct serving *s)
     struct gs_error *err = read_file(s->cert_path, &cert);
     if (!err)
         err = read_file(s->key_path, &key);
-    if (err) {
-        free(cert);
-        return err;
-    }
-    free(s->cert);
-    free(s->key);
-    s->cert = cert;
-    s->key = key;
-    return NULL;
+    if (!err)
+        return use(s, cert, key);
+    free(cert);
+    return err;
 }
 
-static struct gs_error *make(struct serving *s)
+static struct gs_error *make_pair(char **ret_cert, char **ret_key)
 {
     static const char *const names[] = {"localhost"}, *const addresses[] = {"127.0.0.1"};
-    GS_AUTO_FREE char *cn = gs_format("localhost@%lld", (long long)(gs_unix_ms() / 1000));
+    GS_AUTO_FREE char *cn = gs_format("localhost@%lld", (long long)now_s());
     GS_AUTO_FREE char *ca_cn = gs_format("%s-ca", cn);
     GS_CLEANUP(tls_pair_finish) struct tls_pair ca = {0}, leaf = {0};
     struct gs_error *err = tls_make_ca(ca_cn, DAYS, &ca);
@@ -68,20 +112,55 @@ static struct gs_error *make(struct serving *s)
                                   .days = DAYS};
     if (!err)
         err = tls_make_leaf(&ca, &want, &leaf);
+    if (err)
+        return err;
+    *ret_cert = gs_format("%s%s", leaf.cert_pem, ca.cert_pem);
+    *ret_key = GS_TAKE(leaf.key_pem);
+    return NULL;
+}
+
+static struct gs_error *make(struct serving *s)
+{
+    GS_AUTO_FREE char *chain = NULL, *key = NULL;
+    struct gs_error *err = make_pair(&chain, &key);
     GS_AUTO_FREE char *dir = gs_strdup(s->cert_path);
     char *slash = strrchr(dir, '/');
     if (slash)
         *slash = '\0';
     if (!err && slash && *dir)
         err = gs_mkdir_p(dir, 0755);
-    GS_AUTO_FREE char *chain = err ? NULL : gs_format("%s%s", leaf.cert_pem, ca.cert_pem);
     if (!err)
-        err = gs_file_write_atomic(s->key_path, 0600, gs_slice_of(leaf.key_pem));
+        err = gs_file_write_atomic(s->key_path, 0600, gs_slice_of(key));
     if (!err)
         err = gs_file_write_atomic(s->cert_path, 0644, gs_slice_of(chain));
     if (!err)
         gs_info("adapter", "made a self-signed serving certificate: %s", s->cert_path);
     return err;
+}
+
+// In memory: no file is written.
+static struct gs_error *start_handed(struct serving *s)
+{
+    char *cert = NULL, *key = NULL;
+    struct gs_error *err = make_pair(&cert, &key);
+    return err ? err : use(s, cert, key);
+}
+
+// Once a day, of a certificate that nobody here renews.
+static void warn_of_end(struct serving *s)
+{
+    char when[GS_RFC3339_SIZE];
+    if (s->until - now_s() > (int64_t)RENEW_DAYS * DAY_S || now_s() - s->warned < DAY_S)
+        return;
+    s->warned = now_s();
+    gs_format_rfc3339(s->until * 1000, when);
+    if (now_s() >= s->until)
+        gs_err("adapter",
+               "the serving certificate has expired at %s: the API server sends no "
+               "requests; renew %s",
+               when, s->cert_path);
+    else
+        gs_warn("adapter", "the serving certificate expires at %s: renew %s", when, s->cert_path);
 }
 
 struct gs_error *serving_new(const struct serving_options *o, struct serving **ret)
@@ -90,20 +169,29 @@ struct gs_error *serving_new(const struct serving_options *o, struct serving **r
     if (cert != key)
         return gs_error_new(GS_EINVAL,
                             "--tls-cert-file and --tls-private-key-file belong together");
+    if (cert && o->handed)
+        return gs_error_new(GS_EINVAL,
+                            "--tls-service makes the certificate: --tls-cert-file cannot "
+                            "be given with it");
     struct serving *s = gs_alloc(sizeof(*s));
+    s->handed = o->handed;
     s->cert_path = cert ? gs_strdup(o->cert_file) : gs_format("%s/apiserver.crt", o->cert_dir);
     s->key_path = key ? gs_strdup(o->key_file) : gs_format("%s/apiserver.key", o->cert_dir);
     struct gs_error *err = NULL;
-    if (!cert && (access(s->cert_path, R_OK) != 0 || access(s->key_path, R_OK) != 0)) {
+    if (s->handed)
+        err = start_handed(s);
+    else if (!cert && (access(s->cert_path, R_OK) != 0 || access(s->key_path, R_OK) != 0)) {
         s->made_here = true;
         err = make(s);
     }
-    if (!err)
+    if (!err && !s->handed)
         err = load(s);
     if (err) {
         serving_free(s);
         return gs_error_wrap(err, "the serving certificate");
     }
+    if (!s->made_here && !s->handed)
+        warn_of_end(s);
     *ret = s;
     return NULL;
 }
@@ -130,26 +218,46 @@ static bool differs(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
 }
 
-void serving_poll(struct serving *s, struct http_server *server)
+void serving_set_server(struct serving *s, struct http_server *server)
 {
-    long left = 0;
+    s->server = server;
+}
+
+struct gs_error *serving_take(struct serving *s, const char *cert, const char *key,
+                              const char *from)
+{
+    if (gs_streq(s->cert, cert) && gs_streq(s->key, key))
+        return NULL;
+    struct gs_error *err = use(s, gs_strdup(cert), gs_strdup(key));
+    if (!err)
+        gs_info("adapter", "new serving certificate: Secret %s", from);
+    return err;
+}
+
+int64_t serving_expiry(const struct serving *s)
+{
+    return s->until;
+}
+
+void serving_poll(struct serving *s)
+{
+    if (s->handed)
+        return;
     bool changed =
         differs(time_of(s->cert_path), s->cert_time) || differs(time_of(s->key_path), s->key_time);
     if (changed) // what somebody else has put there is theirs to renew
         s->made_here = false;
-    struct gs_error *err = s->made_here ? tls_cert_seconds_left(s->cert, &left) : NULL;
-    bool old = !err && s->made_here && left < (long)RENEW_DAYS * 86400;
-    if (old)
-        err = make(s);
-    if (!err && !changed && !old)
-        return;
-    if (!err)
+    bool old = s->made_here && s->until - now_s() < (int64_t)RENEW_DAYS * DAY_S;
+    struct gs_error *err = old ? make(s) : NULL;
+    if (!err && (changed || old)) {
         err = load(s);
-    if (!err)
-        err = http_server_set_certificate(server, s->cert, s->key);
+        if (!err)
+            gs_info("adapter", "new serving certificate: %s", s->cert_path);
+    }
     if (err)
-        gs_warn("adapter", "the old serving certificate stays: %s", gs_error_message(err));
-    else
-        gs_info("adapter", "new serving certificate: %s", s->cert_path);
+        gs_warn("adapter", "the old serving certificate stays: %s: %s", s->cert_path,
+                gs_error_message(err));
     gs_error_free(err);
+    if (!s->made_here)
+        warn_of_end(s);
 }

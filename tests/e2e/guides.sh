@@ -59,7 +59,7 @@ if [ -n "${HOLD:-}" ]; then
     echo "export KUBECONFIG=$KUBECONFIG dir=$dir"
     while :; do sleep 1; done
 fi
-for part in ${PARTS:-guide-ack guide-eks guide-k8s-gpu-hpa embedded permissions}; do
+for part in ${PARTS:-guide-ack guide-eks guide-k8s-gpu-hpa embedded permissions node-death}; do
     . "$source/tests/e2e/$part.sh"
 done
 echo "$passed passed, 0 failed"

@@ -43,22 +43,23 @@ func (p *proxy) serve(listener net.Listener, service string) {
 	}
 }
 
+// To any one of them, as kube-proxy does: when that one is dead, the client has to notice.
 func pass(client *net.TCPConn, targets []string) {
 	defer client.Close()
-	for _, i := range rand.Perm(len(targets)) {
-		c, err := net.DialTimeout("tcp", targets[i], time.Second)
-		if err != nil {
-			continue
-		}
-		server := c.(*net.TCPConn)
-		defer server.Close()
-		go func() {
-			_, _ = io.Copy(server, client)
-			_ = server.CloseWrite()
-		}()
-		_, _ = io.Copy(client, server)
+	if len(targets) == 0 {
 		return
 	}
+	c, err := net.DialTimeout("tcp", targets[rand.Intn(len(targets))], time.Minute)
+	if err != nil {
+		return
+	}
+	server := c.(*net.TCPConn)
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.CloseWrite()
+	}()
+	_, _ = io.Copy(client, server)
 }
 
 // Address and port of the service's port, with who serves it.

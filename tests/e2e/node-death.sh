@@ -1,0 +1,65 @@
+# A node dies with one of the adapter's replicas, in the highly available form of deploy/: how long the
+# metrics of the pods that are left are away. Last of all parts: the node stays dead.
+
+on_two_nodes() { # of the running replicas
+    [ "$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-adapter -o json |
+        jq '[.items[] | select(.metadata.deletionTimestamp == null and .status.phase == "Running") | .spec.nodeName] | [length, (unique | length)] == [2, 2]')" = true ]
+}
+kubectl apply -f "$deploy/adapter-ha.yaml" >/dev/null
+kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null || fail "the highly available adapter does not roll out: $(tail -n 20 "$dir"/containers/*adapter*)"
+kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the Deployment whose metrics are asked for"
+for i in 1 2 3; do
+    kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null
+    kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null || fail "rolling update $i"
+    wait_for "both replicas run on different nodes after rolling update $i" on_two_nodes
+done
+ok "after each of three rolling updates the replicas are on different nodes"
+
+# Kubernetes' own default of 50 s; the other parts are more patient.
+stop controller-manager
+start_controller_manager --node-monitor-grace-period=50s
+load bert-intent-detection 20
+pod=$(kubectl get pods -l app=bert-intent-detection -o jsonpath='{.items[0].metadata.name}')
+path=namespaces/default/pods/$pod/DCGM_FI_DEV_GPU_UTIL
+answers() { kubectl get --raw "$api/$path" --request-timeout=5s >/dev/null 2>&1; }
+wait_for "the metric before" answers
+if [ "$(kubectl get pod "$pod" -o jsonpath='{.spec.nodeName}')" = gpu-0 ]; then victim=gpu-1 number=2; else victim=gpu-0 number=1; fi
+
+# Packets to it are lost from one moment to the next, so no connection is closed; then all that ran there ends.
+kill_node() { # NAME NUMBER
+    node=$(eval "echo \$pid_node_$(echo "$1" | tr - _)")
+    spaces=$(nsenter -t "$node" -m ip netns list | sed -n "s/^\(10-244-$2-[0-9]*\).*/\1/p")
+    inside=$(for space in $spaces; do nsenter -t "$node" -m ip netns pids "$space"; done)
+    for space in $spaces; do
+        ip neigh replace "$(echo "$space" | tr - .)" lladdr 02:00:00:00:00:01 dev pods0 nud permanent
+        ip link set "v$(echo "$space" | sed 's/^10-244-/p/; s/-/p/g')" down
+    done
+    ip addr del "10.244.0.1$2/16" dev pods0
+    # shellcheck disable=SC2086
+    kill -9 "$node" $inside
+}
+kill_node $victim $number
+died=$(date +%s.%N)
+since() { echo "$(date +%s.%N) $died" | awk '{ printf "%.1f", $1 - $2 }'; }
+wait_for "metrics after the death of a node" answers
+first=$(since)
+# Back for good: 40 answers in a row.
+failed=0 row=0 steady=$first
+until=$(($(date +%s) + patience))
+while [ $row -lt 40 ]; do
+    [ "$(date +%s)" -lt $until ] || fail "requests go on failing after the death of a node"
+    if answers; then
+        [ $row != 0 ] || steady=$(since)
+        row=$((row + 1))
+        sleep 0.5
+    else
+        row=0 failed=$((failed + 1))
+    fi
+done
+ok "$victim died: the first answer after $first s, all of them from $steady s on ($failed requests failed in between)"
+replaced() {
+    kubectl -n monitoring get pods -o json | jq -e --arg dead "$victim" '[.items[] | select(.metadata.deletionTimestamp == null and .spec.nodeName != $dead and
+        (.metadata.labels["app.kubernetes.io/name"] | IN("gpuscale-adapter", "gpuscale-engine"))) | select(any(.status.conditions[]; .type == "Ready" and .status == "True"))] | length == 3'
+}
+wait_for "the adapter and the engine are replaced on the other node" replaced
+ok "all of the adapter's and the engine's pods run on the node that is left after $(since) s"

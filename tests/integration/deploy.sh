@@ -1,0 +1,38 @@
+#!/bin/sh
+# The manifests of deploy/ without a cluster: their configurations are good, both forms of the adapter
+# are the same but for the source, and what replaces pods of a dead node is there. tests/e2e applies them.
+. "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
+deploy=$source/deploy
+
+entry() { # FILE KEY: the text of a ConfigMap's entry
+    awk -v key="  $2: |" '$0 == key { on = 1; next } on && !/^    / { exit } on { print substr($0, 5) }' "$deploy/$1"
+}
+for file in engine adapter-ha; do
+    entry $file.yaml prometheus.yml >"$dir/prometheus.yml"
+    [ -s "$dir/prometheus.yml" ] || fail "$file.yaml has no prometheus.yml"
+    # Files of the service account are those of a pod.
+    sed -i 's|/var/run/secrets/kubernetes.io/serviceaccount/|/dev/null|; s|/dev/null[a-z.]*|/dev/null|' "$dir/prometheus.yml"
+    "$gpuscale" check config "$dir/prometheus.yml" >"$dir/check.log" 2>&1 || fail "prometheus.yml of $file.yaml"
+done
+entry adapter.yaml config.yaml >"$dir/config.yaml"
+"$gpuscale" check adapter --strict "$dir/config.yaml" >"$dir/check.log" 2>&1 || fail "config.yaml of adapter.yaml"
+echo "ok: the configurations"
+
+deployment() { awk '/^kind: Deployment/ { on = 1 } on && /^---/ { exit } on' "$deploy/$1.yaml"; }
+without_source() { deployment "$1" | grep -v -e --prometheus-url= -e --metrics-relist-interval= -e engine; }
+without_source adapter >"$dir/one"
+without_source adapter-ha >"$dir/other"
+diff "$dir/one" "$dir/other" || fail "adapter-ha.yaml differs from adapter.yaml in more than the source"
+echo "ok: both forms of the adapter"
+
+for file in adapter engine hpa; do
+    deployment $file >"$dir/deployment"
+    class=$(sed -n 's/^      priorityClassName: //p' "$dir/deployment")
+    grep -A3 '^kind: PriorityClass' "$deploy/$file.yaml" | grep -q "^  name: $class$" || fail "$file.yaml: no PriorityClass \"$class\""
+    for taint in not-ready unreachable; do
+        grep -q "node.kubernetes.io/$taint, operator: Exists, effect: NoExecute, tolerationSeconds: 10}" "$dir/deployment" ||
+            fail "$file.yaml tolerates $taint nodes for long"
+    done
+    [ $file = engine ] || grep -q 'matchLabelKeys: \[pod-template-hash\]' "$dir/deployment" || fail "$file.yaml counts pods of older revisions"
+done
+echo "ok: pods of dead nodes are replaced soon, on different nodes"

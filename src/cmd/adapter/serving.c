@@ -163,6 +163,13 @@ static void warn_of_end(struct serving *s)
         gs_warn("adapter", "the serving certificate expires at %s: renew %s", when, s->cert_path);
 }
 
+static void choose_paths(struct serving *s, const struct serving_options *o)
+{
+    bool given = o->cert_file && *o->cert_file;
+    s->cert_path = given ? gs_strdup(o->cert_file) : gs_format("%s/apiserver.crt", o->cert_dir);
+    s->key_path = given ? gs_strdup(o->key_file) : gs_format("%s/apiserver.key", o->cert_dir);
+}
+
 struct gs_error *serving_new(const struct serving_options *o, struct serving **ret)
 {
     bool cert = o->cert_file && *o->cert_file, key = o->key_file && *o->key_file;
@@ -175,8 +182,12 @@ struct gs_error *serving_new(const struct serving_options *o, struct serving **r
                             "be given with it");
     struct serving *s = gs_alloc(sizeof(*s));
     s->handed = o->handed;
-    s->cert_path = cert ? gs_strdup(o->cert_file) : gs_format("%s/apiserver.crt", o->cert_dir);
-    s->key_path = key ? gs_strdup(o->key_file) : gs_format("%s/apiserver.key", o->cert_dir);
+    if (o->handed) {
+        s->cert_path = gs_strdup("the Secret of --tls-service");
+        s->key_path = gs_strdup("");
+    } else {
+        choose_paths(s, o);
+    }
     struct gs_error *err = NULL;
     if (s->handed)
         err = start_handed(s);
@@ -241,8 +252,11 @@ int64_t serving_expiry(const struct serving *s)
 
 void serving_poll(struct serving *s)
 {
-    if (s->handed)
+    if (s->handed) {
+        if (s->until - now_s() < (int64_t)(RENEW_DAYS - 1) * DAY_S) // it should be renewed by now
+            warn_of_end(s);
         return;
+    }
     bool changed =
         differs(time_of(s->cert_path), s->cert_time) || differs(time_of(s->key_path), s->key_time);
     if (changed) // what somebody else has put there is theirs to renew

@@ -402,7 +402,7 @@ static void wait_for_source(struct fixture *f, int status)
 static void test_ready_without_queries(void **state)
 {
     struct fixture f = {.api = {.rules = strstr(rules, "resourceRules"),
-                                .probe = {.period_ms = 10, .timeout_ms = 50, .silence_ms = 1}}};
+                                .probe = {.period_ms = 10, .timeout_ms = 50}}};
     start(&f);
     wait_for_source(&f, 200);
     stop(&f);

@@ -52,7 +52,7 @@ bool device_resource_counts(const char *resource, const char *const *extra, size
     return false;
 }
 
-bool device_resource_suspicious(const char *resource)
+static bool is_companion(const char *resource)
 {
     static const char *const companions[] = {
         "aliyun.com/gpu-count",  "aliyun.com/gpu-core.percentage",
@@ -62,8 +62,18 @@ bool device_resource_suspicious(const char *resource)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(companions); i++)
         if (gs_streq(resource, companions[i]))
-            return false;
-    return strcasestr(resource, "gpu") != NULL;
+            return true;
+    return false;
+}
+
+bool device_resource_suspicious(const char *resource)
+{
+    return strcasestr(resource, "gpu") != NULL && !is_companion(resource);
+}
+
+bool device_resource_of_nvidia(const char *resource)
+{
+    return gs_starts(resource, "nvidia.com/") && !is_companion(resource);
 }
 
 // --- ids ---
@@ -141,6 +151,24 @@ bool device_id_parse(const char *resource, struct gs_slice id, struct device_id 
         return volcano_key(id, ret->key, sizeof(ret->key));
     return fits(snprintf(ret->key, sizeof(ret->key), GS_SLICE_FMT, GS_SLICE_ARG(id)),
                 sizeof(ret->key));
+}
+
+static bool is_uuid(const char *key)
+{
+    bool mig = gs_starts(key, "MIG-");
+    if (!mig && !gs_starts(key, "GPU-"))
+        return false;
+    size_t n = strspn(key + 4, "0123456789abcdefABCDEF-");
+    return n == GPU_UUID_LEN - 4 && (!key[4 + n] || key[4 + n] == '/');
+}
+
+bool device_id_renamed(const char *resource, struct gs_slice id, struct device_id *ret)
+{
+    if (is_companion(resource) || !device_id_parse(resource, id, ret) ||
+        ret->sharing != SHARING_NONE)
+        return false;
+    bool node = gs_starts(ret->key, "nvidia") && isdigit((unsigned char)ret->key[6]);
+    return is_uuid(ret->key) || (node && device_resource_of_nvidia(resource));
 }
 
 // --- claims ---

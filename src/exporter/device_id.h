@@ -27,6 +27,11 @@ bool device_id_parse(const char *resource, struct gs_slice id, struct device_id 
 bool device_resource_counts(const char *resource, const char *const *extra, size_t n_extra);
 // Looks like a GPU, does not count, and does not merely go along with one that does.
 bool device_resource_suspicious(const char *resource);
+// Likewise, but only NVIDIA's: it may be a network card, too.
+bool device_resource_of_nvidia(const char *resource);
+// Whether the id of a resource that does not count can only be that of a GPU: its UUID, or the
+// device node where the resource is NVIDIA's. Device plug-ins may rename nvidia.com/gpu.
+bool device_id_renamed(const char *resource, struct gs_slice id, struct device_id *ret);
 
 // A device of NVIDIA's DRA driver by its name, "gpu-0" or "gpu-0-mig-1g.10gb-19-4".
 bool device_key_of_claim(const char *device, char *ret, size_t size);

@@ -31,6 +31,7 @@ struct device_replicas {
 
 struct replica_count {
     unsigned n;
+    bool renamed; // counted by a resource that is not known
 };
 
 // --- unpacking within a memory limit ---
@@ -103,6 +104,7 @@ struct reader {
     size_t n_extra;
     const char *ns, *pod, *container;
     const json_t *object; // of the pod; NULL: not known
+    bool renamed;         // second time: resources that are not known
 };
 
 static struct device_holders *holders_of(struct device_map *m, const char *key)
@@ -329,19 +331,50 @@ static void add_claims(const struct reader *r, const Podresources__ContainerReso
     }
 }
 
+// --- by ids of resources that are not known ---
+
+static bool is_held_by_known(const struct device_map *m, const char *key)
+{
+    const struct device_holders *h = gs_hmap_get_str(m->devices, key);
+    return h && h->len && !h->items[0].renamed;
+}
+
+static void add_renamed(const struct reader *r, const Podresources__ContainerDevices *d)
+{
+    struct device_gaps *gaps = &r->map->gaps;
+    bool any = false;
+    for (size_t i = 0; i < d->n_device_ids; i++) {
+        struct device_id id;
+        if (!device_id_renamed(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
+            continue;
+        any = true;
+        if (is_held_by_known(r->map, id.key))
+            continue;
+        struct device_holder given = {.shared = id.replica, .renamed = true, .replicas = 1};
+        memcpy(given.replica, id.mark, sizeof(given.replica));
+        add_holder(r, id.key, given);
+    }
+    if (!any && !gaps->resource[0] && device_resource_suspicious(d->resource_name))
+        snprintf(gaps->resource, sizeof(gaps->resource), "%.100s", d->resource_name);
+    if (!any && !gaps->nvidia[0] && device_resource_of_nvidia(d->resource_name))
+        snprintf(gaps->nvidia, sizeof(gaps->nvidia), "%.100s", d->resource_name);
+}
+
 // --- the reply ---
 
 static void add_container(const struct reader *r, const Podresources__ContainerResources *container)
 {
     struct units units = {0};
-    struct device_gaps *gaps = &r->map->gaps;
     for (size_t i = 0; i < container->n_devices; i++) {
         const Podresources__ContainerDevices *d = container->devices[i];
-        if (device_resource_counts(d->resource_name, r->extra, r->n_extra))
+        bool counts = device_resource_counts(d->resource_name, r->extra, r->n_extra);
+        if (counts && !r->renamed)
             add_devices(r, d, &units);
-        else if (!gaps->resource[0] && device_resource_suspicious(d->resource_name))
-            snprintf(gaps->resource, sizeof(gaps->resource), "%.100s", d->resource_name);
+        else if (!counts && r->renamed)
+            add_renamed(r, d);
     }
+    if (r->renamed)
+        return;
     for (enum sharing s = SHARING_NONE + 1; s < SHARING_KINDS; s++)
         if (units.of[s])
             add_by_annotation(r, s, units.of[s], s == SHARING_VOLCANO && units.whole);
@@ -387,8 +420,11 @@ struct gs_error *device_map_parse(struct gs_slice message, const char *const *ex
     m->merged = gs_hmap_new(merged_free);
     m->unsure = gs_hmap_new(NULL);
     struct reader r = {.map = m, .sources = sources, .extra = extra, .n_extra = n_extra};
-    for (size_t i = 0; i < reply->n_pod_resources; i++)
-        add_pod(&r, reply->pod_resources[i]);
+    for (int pass = 0; pass < 2; pass++) {
+        r.renamed = pass == 1;
+        for (size_t i = 0; i < reply->n_pod_resources; i++)
+            add_pod(&r, reply->pod_resources[i]);
+    }
     gs_arena_finish(&arena);
     *ret = m;
     return NULL;
@@ -546,19 +582,22 @@ const struct device_holder *device_holders_exclusive(const struct device_holders
 
 // --- replicas ---
 
-static void count_device(struct device_replicas *r, const char *resource, const char *id)
+static void count_device(struct device_replicas *r, const char *resource, const char *id,
+                         bool renamed)
 {
     struct device_id parsed;
-    if (!device_id_parse(resource, gs_slice_of(id), &parsed))
+    if (renamed ? !device_id_renamed(resource, gs_slice_of(id), &parsed)
+                : !device_id_parse(resource, gs_slice_of(id), &parsed))
         return;
     struct replica_count *c = gs_hmap_get_str(r->counts, parsed.key);
     if (!c) {
         if (gs_hmap_len(r->counts) == MAX_DEVICES)
             return;
         c = gs_alloc(sizeof(*c));
+        c->renamed = renamed;
         gs_hmap_put_str(r->counts, parsed.key, c);
     }
-    c->n++;
+    c->n += c->renamed == renamed;
 }
 
 struct gs_error *device_replicas_parse(struct gs_slice message, const char *const *extra,
@@ -573,12 +612,14 @@ struct gs_error *device_replicas_parse(struct gs_slice message, const char *cons
     }
     struct device_replicas *r = gs_alloc(sizeof(*r));
     r->counts = gs_hmap_new(free);
-    for (size_t i = 0; i < reply->n_devices; i++) {
-        const Podresources__ContainerDevices *d = reply->devices[i];
-        if (!device_resource_counts(d->resource_name, extra, n_extra))
-            continue;
-        for (size_t k = 0; k < d->n_device_ids; k++)
-            count_device(r, d->resource_name, d->device_ids[k]);
+    for (int renamed = 0; renamed < 2; renamed++) {
+        for (size_t i = 0; i < reply->n_devices; i++) {
+            const Podresources__ContainerDevices *d = reply->devices[i];
+            if (device_resource_counts(d->resource_name, extra, n_extra) == renamed)
+                continue;
+            for (size_t k = 0; k < d->n_device_ids; k++)
+                count_device(r, d->resource_name, d->device_ids[k], renamed);
+        }
     }
     gs_arena_finish(&arena);
     *ret = r;

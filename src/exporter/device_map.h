@@ -26,6 +26,7 @@ struct device_holder {
     char *namespace_name, *pod;
     char *container;            // "": several of the pod, by the same claim
     bool shared;                // holds a part, not the whole device
+    bool renamed;               // by a resource that is not known: its id is the GPU's
     unsigned replicas;          // parts or units that it holds; 1 for a whole device
     unsigned device_units;      // that the device has; 0: see device_replicas
     uint64_t memory_mib;        // granted; 0: not said
@@ -55,7 +56,8 @@ struct device_map;
 
 // message: a ListPodResourcesResponse of v1 or v1alpha1. Counted are nvidia.com/gpu,
 // nvidia.com/gpu.shared, nvidia.com/mig-*, the resources of gpushare, HAMi and Volcano, and those
-// named in `extra`.
+// named in `extra`. Others count for devices that none of these gives, when their ids can only be
+// those of GPUs.
 struct gs_error *device_map_parse(struct gs_slice message, const char *const *extra, size_t n_extra,
                                   const struct device_sources *sources, struct device_map **ret);
 void device_map_free(struct device_map *m);
@@ -65,6 +67,7 @@ size_t device_map_len(const struct device_map *m); // devices with a holder
 // What the map cannot say, and what would help.
 struct device_gaps {
     char resource[128]; // looks like a GPU and does not count; "": none
+    char nvidia[128];   // likewise, but only by its vendor
     bool wants_pods;    // annotations tell more
     bool wants_slices;  // ResourceSlices tell more
     unsigned pods;      // whose annotation was not to be had, or makes no sense

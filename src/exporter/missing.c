@@ -78,7 +78,8 @@ static unsigned of_map(const struct device_map *map, const struct seen *seen, si
 {
     const struct device_gaps *gaps = device_map_gaps(map);
     size_t len = device_map_len(map);
-    return bit(gaps->resource[0] && (len == 0 || seen->unheld), MISSING_RESOURCE) |
+    bool suspicious = gaps->resource[0] && (len == 0 || seen->unheld);
+    return bit(suspicious || (gaps->nvidia[0] && seen->unheld), MISSING_RESOURCE) |
            bit(len > 0 && !seen->held && n_gpus, MISSING_IDS) |
            bit(gaps->pods > 0, MISSING_ANNOTATION) | bit(gaps->claims > 0, MISSING_CLAIM);
 }
@@ -126,7 +127,7 @@ static void map_text(const struct missing_facts *f, enum missing_reason r, char 
         snprintf(ret, size,
                  "pods have the resource %s, which does not count as a GPU: name it by "
                  "--nvidia-resource-names",
-                 gaps->resource);
+                 gaps->resource[0] ? gaps->resource : gaps->nvidia);
     else if (r == MISSING_IDS)
         snprintf(ret, size, "pods hold %zu devices, but under ids that no GPU here has",
                  device_map_len(map));

@@ -83,6 +83,61 @@ static void extra_resources(void **state)
     assert_pod(m, &d, NULL, "p");
 }
 
+#define UUID_A "GPU-0a000000-1111-2222-3333-444444444444"
+#define UUID_B "GPU-0b000000-1111-2222-3333-444444444444"
+#define UUID_C "GPU-0c000000-1111-2222-3333-444444444444"
+#define MIG_D  "MIG-0d000000-1111-2222-3333-444444444444"
+
+// The id can only be a GPU's, whatever its resource is called.
+static void renamed_resources(void **state)
+{
+    const struct pod_row rows[] = {
+        {"ns", "watcher", "c", "example.com/monitored", UUID_B},
+        {"ns", "a100", "c", "nvidia.com/a100", UUID_A},
+        {"ns", "known", "c", "nvidia.com/gpu", UUID_B},
+        {"ns", "one", "c", "nvidia.com/h100.shared", UUID_C "::0"},
+        {"ns", "two", "c", "nvidia.com/h100.shared", UUID_C "::1"},
+        {"ns", "mig", "c", "nvidia.com/small", MIG_D},
+        {"ns", "node", "c", "nvidia.com/t4", "nvidia7"},
+        {"ns", "camera", "c", "example.com/camera", "nvidia8"},
+        {"ns", "memory", "c", "nvidia.com/gpumem", UUID_A},
+    };
+    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, GS_ARRAY_LEN(rows), NULL);
+    struct gpu_device a = gpu(UUID_A, 0), b = gpu(UUID_B, 1), c = gpu(UUID_C, 2);
+    struct gpu_device seven = gpu("GPU-7", 7), eight = gpu("GPU-8", 8);
+    struct gpu_instance d = instance(MIG_D, 3);
+    assert_pod(m, &a, NULL, "a100");
+    assert_pod(m, &b, NULL, "known"); // a known resource gives it
+    assert_pod(m, &c, NULL, NULL);    // time slices
+    assert_int_equal(device_map_find(m, &c, NULL)->len, 2);
+    assert_pod(m, &a, &d, "mig");
+    assert_pod(m, &seven, NULL, "node");
+    assert_pod(m, &eight, NULL, NULL);
+    assert_string_equal(device_map_gaps(m)->resource, "");
+    assert_string_equal(device_map_gaps(m)->nvidia, "");
+
+    const struct pod_row others[] = {
+        {"ns", "p", "c", "nvidia.com/hostdev", "0000:3b:00.0"},
+        {"ns", "p", "c", "example.com/gpu", "card-0"},
+        {"ns", "p", "c", "nvidia.com/gpucores", "0"},
+    };
+    GS_CLEANUP(device_map_freep) struct device_map *n = map_of(others, 3, NULL);
+    assert_int_equal(device_map_len(n), 0);
+    assert_string_equal(device_map_gaps(n)->resource, "example.com/gpu");
+    assert_string_equal(device_map_gaps(n)->nvidia, "nvidia.com/hostdev");
+}
+
+static void replicas_of_renamed_resources(void **state)
+{
+    GS_AUTO_BUF struct gs_buf bytes = {0};
+    struct device_replicas *r = NULL;
+    struct gpu_device c = gpu(UUID_C, 2);
+    pack_allocatable("nvidia.com/h100.shared", UUID_C "::0 " UUID_C "::1 " UUID_C "::2", &bytes);
+    assert_null(device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &r));
+    assert_int_equal(device_replicas_find(r, &c, NULL), 3);
+    device_replicas_free(r);
+}
+
 static void shared_gpus_have_no_exclusive_holder(void **state)
 {
     const struct pod_row rows[] = {
@@ -363,6 +418,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_of_all_plugins),
         cmocka_unit_test(extra_resources),
+        cmocka_unit_test(renamed_resources),
+        cmocka_unit_test(replicas_of_renamed_resources),
         cmocka_unit_test(shared_gpus_have_no_exclusive_holder),
         cmocka_unit_test(replica_counts),
         cmocka_unit_test(annotations_choose_the_gpu),

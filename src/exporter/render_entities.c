@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "exporter/shares.h"
 
 #include <sys/stat.h>
 
@@ -277,6 +278,35 @@ static struct variant *variant_of(const struct entity *e, const struct owner *o)
     return NULL;
 }
 
+// A process that belongs to the pod, but to which of its containers is not known.
+static void set_busy(struct entity *e, const struct owner *o)
+{
+    for (size_t i = 0; i < e->n_variants; i++) {
+        const struct device_holder *h = e->variants[i].holder;
+        if (h && gs_streq(h->namespace_name, o->namespace_name) && gs_streq(h->pod, o->pod))
+            e->variants[i].idle = false;
+    }
+}
+
+// A process without a known owner may be anybody's. An MPS server works for clients that the driver
+// may not list.
+static bool is_owner_known(const struct owner *o)
+{
+    return (o->kind == OWNER_HOST || (o->kind == OWNER_POD && o->pod[0])) &&
+           !gs_streq(o->process_name, SHARES_MPS_SERVER);
+}
+
+// Pods without a process are idle if the driver's list is complete and each process has an owner.
+static void find_idle(const struct sample *sample, struct entity *e)
+{
+    const struct gpu_device *d = e->device;
+    bool complete = d->processes_valid && d->n_processes < GPU_MAX_PROCESSES;
+    for (size_t i = 0; i < d->n_processes && complete; i++)
+        complete = is_owner_known(&sample->owners[e->device_at][i]);
+    for (size_t i = 0; i < e->n_variants; i++)
+        e->variants[i].idle = complete && e->variants[i].holder;
+}
+
 static void sum_pods(const struct sample *sample, struct entity *e)
 {
     for (size_t i = 0; i < e->n_variants; i++) {
@@ -284,12 +314,18 @@ static void sum_pods(const struct sample *sample, struct entity *e)
         v->util = v->mem_util = v->enc_util = v->dec_util = v->memory_mib = 0;
         v->has_util = v->has_memory = false;
     }
+    find_idle(sample, e);
     for (size_t i = 0; i < e->device->n_processes; i++) {
         const struct gpu_process *p = &e->device->processes[i];
-        bool here = render_is_on(p, e->instance);
-        struct variant *v = here ? variant_of(e, &sample->owners[e->device_at][i]) : NULL;
-        if (!v)
+        const struct owner *o = &sample->owners[e->device_at][i];
+        if (!render_is_on(p, e->instance))
             continue;
+        struct variant *v = variant_of(e, o);
+        if (!v) {
+            set_busy(e, o);
+            continue;
+        }
+        v->idle = false;
         v->util += p->sm_util;
         v->mem_util += p->mem_util;
         v->enc_util += p->enc_util;

@@ -45,10 +45,11 @@ static void write_plain(const struct renderer *r, const struct counter *c, struc
     render_write_line(r, c->name, labels, v, out);
 }
 
-// What a pod's processes have of a field. False: a pod has no own value of it.
+// What a pod's processes have of a field; 0 when it certainly has none. False: a pod has no own
+// value of it.
 static bool own_value(const struct variant *p, enum gpu_field f, uint64_t *ret, bool *ret_has)
 {
-    *ret_has = f == GPU_F_FB_USED ? p->has_memory : p->has_util;
+    *ret_has = p->idle || (f == GPU_F_FB_USED ? p->has_memory : p->has_util);
     switch (f) {
     case GPU_F_GPU_UTIL:
         *ret = p->util;

@@ -37,6 +37,7 @@ struct variant {
     char vgpu[16], *job;
     bool per_pod; // utilisation and FB_USED are the pod's own
     bool has_util, has_memory;
+    bool idle; // it is a fact that it has no process here
     uint64_t util, mem_util, enc_util, dec_util, memory_mib;
     struct gs_buf labels;
     struct xid_labels xid;

@@ -5,9 +5,6 @@
 
 #include <stddef.h>
 
-// The name of the MPS server as /proc/PID/stat has it, cut at 15 bytes.
-#define MPS_SERVER "nvidia-cuda-mps"
-
 struct part {
     size_t offset; // of the uint32_t in struct gpu_process
     enum gpu_field device;
@@ -28,7 +25,7 @@ static void settle_mps(struct gpu_device *d, const struct owner *owners)
     unsigned clients = 0;
     for (size_t i = 0; i < d->n_processes; i++) {
         struct gpu_process *p = &d->processes[i];
-        if (gs_streq(owners[i].process_name, MPS_SERVER))
+        if (gs_streq(owners[i].process_name, SHARES_MPS_SERVER))
             server = p;
         else if (p->mps && p->sm_util)
             return; // this driver tells it

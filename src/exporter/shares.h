@@ -6,4 +6,7 @@
 
 #include "exporter/sampler.h"
 
+// The name of the MPS server as /proc/PID/stat has it, cut at 15 bytes.
+#define SHARES_MPS_SERVER "nvidia-cuda-mps"
+
 void shares_settle(struct sample *s);

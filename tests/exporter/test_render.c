@@ -145,7 +145,52 @@ static void virtual_gpus_have_a_line_for_each_pod(void **state)
     assert_has(page, "DCGM_FI_DRIVER_VERSION=\"570.1\"} 90\n");                      // the device
     assert_has(page, "pod=\"a\",vgpu=\"0\"} 90\n"); // 110, but never above the whole
     assert_has(page, "pod=\"a\",vgpu=\"0\"} 300\n");
-    assert_has_not(page, "pod=\"b\",vgpu=\"3\"} 0\n"); // no process: no value
+    // All processes are known, and none is its: 0 is a fact.
+    assert_has(page, "\nDCGM_FI_DEV_GPU_UTIL{gpu=\"0\",");
+    assert_has(page, "pod=\"b\",vgpu=\"3\"} 0\n");
+}
+
+// Whose a process is, or whether there are more, is not known: no pod is said to be idle.
+static void pods_are_idle_only_if_all_processes_are_known(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {
+        {"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"},
+        {"ns", "b", "c", "nvidia.com/gpu", "GPU-1::3"},
+        {"ns", "b", "d", "nvidia.com/gpu", "GPU-1::4"},
+    };
+    const struct render_names with = {.virtual_gpus = true};
+    static const char *const idle[] = {
+        "container=\"c\",namespace=\"ns\",pod=\"b\",vgpu=\"3\"} 0\n",
+        "container=\"d\",namespace=\"ns\",pod=\"b\",vgpu=\"4\"} 0\n"};
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    give(f, rows, 3);
+    of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
+    add_process(f, 0, 12, 0, 100); // of the host
+    d->fields[GPU_F_GPU_UTIL] = integer(60);
+    d->fields[GPU_F_FB_USED] = integer(999);
+    struct owner *host = &f->sample->owners[0][1];
+    for (int i = 0; i < 7; i++) {
+        *host = (struct owner){.kind = i == 1   ? OWNER_GONE
+                                       : i == 2 ? OWNER_UNREADABLE
+                                       : i == 3 ? OWNER_POD // without a name
+                                                : OWNER_HOST};
+        if (i == 4) // of which container of the pod?
+            of_pod(host, "ns", "b", "");
+        if (i == 6) // its clients may not be listed
+            set_text(host->process_name, sizeof(host->process_name), "nvidia-cuda-mps");
+        d->processes_valid = i != 5;
+        gs_buf_clear(&f->text);
+        render_gpus(&with, f->sample, f->map, NULL, &f->text);
+        for (int k = 0; k < 2; k++) {
+            if (i == 0)
+                assert_has(f->text.data, idle[k]);
+            else
+                assert_has_not(f->text.data, idle[k]);
+        }
+    }
+    d->processes_valid = true;
+    f->sample->gpus->devices[1].processes_valid = true;
 }
 
 static bool pod_facts(void *arg, const char *ns, const char *pod, struct render_pod *ret)
@@ -504,6 +549,7 @@ int main(void)
         TEST(label_values_are_escaped),
         TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
         TEST(virtual_gpus_have_a_line_for_each_pod),
+        TEST(pods_are_idle_only_if_all_processes_are_known),
         TEST(labels_and_uid_of_pods),
         TEST(processes_of_nobody),
         TEST(nameless_processes_belong_to_who_alone_holds_the_gpu),

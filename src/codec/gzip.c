@@ -4,7 +4,10 @@
 #include <limits.h>
 #include <zlib.h>
 
-enum { GZIP_WINDOW = 15 + 16 }; // zlib: 15 window bits, +16 selects the gzip wrapper
+enum {
+    GZIP_WINDOW = 15 + 16, // zlib: 15 window bits, +16 selects the gzip wrapper
+    ASK_EVERY = 256 * 1024 // bytes of output
+};
 
 static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_buf *ret)
 {
@@ -42,6 +45,12 @@ struct gs_error *gs_gzip_fast(struct gs_slice in, struct gs_buf *ret)
 
 struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
 {
+    return gs_gunzip_slowly(in, max, NULL, NULL, ret);
+}
+
+struct gs_error *gs_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
+                                  void *arg, struct gs_buf *ret)
+{
     if (in.len > UINT_MAX)
         return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
     z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
@@ -50,7 +59,13 @@ struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
     GS_AUTO_BUF struct gs_buf out = {.limit = max};
     unsigned char chunk[16384];
     int state = Z_OK;
-    while (state == Z_OK && !out.overflow) {
+    size_t asked_at = 0;
+    bool stopped = false;
+    while (state == Z_OK && !out.overflow && !stopped) {
+        if (go_on && out.len - asked_at >= ASK_EVERY) {
+            asked_at = out.len;
+            stopped = !go_on(arg);
+        }
         z.next_out = chunk;
         z.avail_out = sizeof(chunk);
         state = inflate(&z, Z_NO_FLUSH);
@@ -59,6 +74,8 @@ struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
             state = inflateReset(&z);
     }
     inflateEnd(&z);
+    if (stopped)
+        return gs_error_new(GS_ECONFLICT, "gzip: stopped");
     if (out.overflow)
         return gs_error_new(GS_ELIMIT, "gzip: more than %zu bytes when unpacked", max);
     if (state != Z_STREAM_END)

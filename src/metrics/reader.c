@@ -10,6 +10,7 @@
 #define DEFAULT_MAX_LINE   ((size_t)64 * 1024)
 #define DEFAULT_MAX_LABELS ((size_t)64)
 #define HARD_MAX_LABELS    ((size_t)1024)
+#define LONG_RUN           256               // lines
 #define PREFETCH           ((ptrdiff_t)2048) // bytes ahead
 
 struct metrics_reader *metrics_reader_new(void)
@@ -35,6 +36,12 @@ void metrics_reader_on_metadata(struct metrics_reader *r,
 {
     r->on_metadata = fn;
     r->metadata_arg = arg;
+}
+
+void metrics_reader_on_long_run(struct metrics_reader *r, bool (*fn)(void *arg), void *arg)
+{
+    r->on_long_run = fn;
+    r->long_run_arg = arg;
 }
 
 bool metrics_reader_metadata_changed(struct metrics_reader *r)
@@ -236,6 +243,13 @@ static struct gs_error *count(struct metrics_reader *r, bool *ret_more)
     return NULL;
 }
 
+static struct gs_error *passed_over(struct metrics_reader *r)
+{
+    if (r->number % LONG_RUN == 0 && r->on_long_run && !r->on_long_run(r->long_run_arg))
+        return gs_error_new(GS_ECONFLICT, "line %zu: stopped", r->number);
+    return NULL;
+}
+
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more)
 {
@@ -246,9 +260,14 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
             r->expect_len = 0;
             return count(r, ret_more);
         }
-        if (*r->next == '#' && !r->seen_eof && next_known_comment(r))
+        struct gs_error *err;
+        if (*r->next == '#' && !r->seen_eof && next_known_comment(r)) {
+            err = passed_over(r);
+            if (err)
+                return err;
             continue;
-        struct gs_error *err = take_line(r);
+        }
+        err = take_line(r);
         if (err)
             return err;
         if (r->seen_eof)
@@ -257,10 +276,15 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
         if (r->at == r->line.len) {
             if (r->om)
                 return reader_fail(r, "an empty line");
+            err = passed_over(r);
+            if (err)
+                return err;
             continue;
         }
         if (reader_peek(r) == '#') {
             err = reader_comment(r);
+            if (!err)
+                err = passed_over(r);
             if (err)
                 return err;
             continue;

@@ -56,6 +56,9 @@ struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct me
 // those of the last text: who reads the same target again hears of changes only. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
+// Called by _next within long runs of lines that are no samples; false ends the text with
+// GS_ECONFLICT. NULL: none.
+void metrics_reader_on_long_run(struct metrics_reader *r, bool (*fn)(void *arg), void *arg);
 // At the end of a text: whether any was called for, or is gone, since this was asked last.
 bool metrics_reader_metadata_changed(struct metrics_reader *r);
 void metrics_reader_forget_metadata(struct metrics_reader *r); // the next text has only new ones

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#define MAX_COMMENTS ((size_t)100000) // remembered; further ones are read each time
+
 static struct gs_slice take_word(struct metrics_reader *r)
 {
     size_t start = r->at;
@@ -206,7 +208,7 @@ static void remember(struct metrics_reader *r, const struct metrics_metadata *m)
     const char *line = r->line.data; // and a \r behind it
     size_t len = (size_t)(r->next - line) - (r->next[-1] == '\n');
     r->comments_changed = true;
-    if (len > UINT32_MAX)
+    if (len > UINT32_MAX || r->comment_at == MAX_COMMENTS)
         return;
     gs_grow(&r->comments, &r->comments_cap, r->comment_at, sizeof(*r->comments));
     r->comments[r->comment_at++] = (struct reader_comment){

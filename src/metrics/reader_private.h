@@ -34,6 +34,8 @@ struct metrics_reader {
     size_t scratch_len, scratch_cap;
     void (*on_metadata)(void *arg, const struct metrics_metadata *m);
     void *metadata_arg;
+    bool (*on_long_run)(void *arg);
+    void *long_run_arg;
     struct reader_comment *comments; // of the last text; those before comment_at of this one
     size_t n_comments, comments_cap, comment_at;
     bool comments_changed;

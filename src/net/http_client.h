@@ -60,6 +60,7 @@ struct http_answer {
     const char *content_type; // may be NULL
     struct gs_slice body;     // empty when on_data took it
     int64_t retry_after_s;    // of Retry-After; 0: none
+    struct gs_buf *buffer;    // that body lies in; may be moved out to keep it. NULL: none
 };
 
 struct http_callbacks {

@@ -203,7 +203,7 @@ static void complete(struct curl_op *op)
         curl_off_t retry_after = 0;
         curl->easy_getinfo(op->easy, CURLINFO_RETRY_AFTER, &retry_after);
         answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body),
-                                      retry_after > 0 ? (int64_t)retry_after : 0};
+                                      retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
     }
     retire(op);
     op->body_len = op->body.len;

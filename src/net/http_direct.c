@@ -281,7 +281,7 @@ static void deliver(struct direct_conn *conn)
     struct direct_client *c = conn->client;
     struct http_reply reply = conn->reply;
     struct http_answer answer = {reply.status, http_reply_content_type(&reply),
-                                 http_reply_body(&reply), reply.retry_after_s};
+                                 http_reply_body(&reply), reply.retry_after_s, &reply.bytes};
     conn->reply = (struct http_reply){0};
     if (reply.keep)
         keep_conn(conn);

@@ -37,8 +37,11 @@ static size_t settled(const struct tsdb *db, const struct hold_events *e)
 void tsdb_release(struct tsdb *db, struct tsdb_hold *h)
 {
     TAILQ_REMOVE(&db->holds, h, all);
-    drop_front(&db->births, settled(db, &db->births));
-    size_t n = settled(db, &db->deaths);
+    size_t n = settled(db, &db->births);
+    for (size_t i = 0; i < n; i++)
+        db->series[db->births.items[i].ref].young = false;
+    drop_front(&db->births, n);
+    n = settled(db, &db->deaths);
     for (size_t i = 0; i < n; i++)
         series_free(db, db->deaths.items[i].ref);
     drop_front(&db->deaths, n);
@@ -46,8 +49,10 @@ void tsdb_release(struct tsdb *db, struct tsdb_hold *h)
 
 void hold_born(struct tsdb *db, tsdb_ref ref)
 {
-    if (!TAILQ_EMPTY(&db->holds))
-        push(&db->births, ref, ++db->serial);
+    if (TAILQ_EMPTY(&db->holds))
+        return;
+    db->series[ref].young = true;
+    push(&db->births, ref, ++db->serial);
 }
 
 void hold_died(struct tsdb *db, tsdb_ref ref)

@@ -6,6 +6,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 
+enum { FEW = 16 };
+
 struct value_set { // values of a label name that series have
     uint32_t *symbols;
     size_t len, cap;
@@ -46,32 +48,41 @@ static void add_value(struct tsdb *db, const struct tsdb_pair *pair)
     v->symbols[v->len++] = pair->value;
 }
 
-static void remove_value(struct tsdb *db, const struct tsdb_pair *pair)
-{
-    struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&pair->name));
-    for (size_t i = 0; i < v->len; i++) {
-        if (v->symbols[i] == pair->value) {
-            v->symbols[i] = v->symbols[--v->len];
-            break;
-        }
-    }
-    if (!v->len)
-        values_free(gs_hmap_remove(db->names, key_of_symbol(&pair->name)));
-}
-
+// Numbers that are used again may be low ones. Mostly the newest is the highest.
 static void insert_ref(struct postings *list, tsdb_ref ref)
 {
     size_t cap = list->cap;
     gs_grow(&list->refs, &cap, list->len, sizeof(*list->refs));
     list->cap = (uint32_t)cap;
-    uint32_t at = list->len++;
-    for (; at && list->refs[at - 1] > ref; at--) // mostly the newest number is the highest
-        list->refs[at] = list->refs[at - 1];
-    list->refs[at] = ref;
+    if (list->tail || (list->len && list->refs[list->len - 1] > ref))
+        list->tail++;
+    list->refs[list->len++] = ref;
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return (x > y) - (x < y);
+}
+
+// Merges the tail into the rest, from the end.
+static void tidy(struct postings *list)
+{
+    size_t n = list->tail, head = list->len - n, at = list->len;
+    if (!n)
+        return;
+    GS_AUTO_FREE tsdb_ref *tail = gs_alloc_array(n, sizeof(*tail));
+    memcpy(tail, list->refs + head, n * sizeof(*tail));
+    qsort(tail, n, sizeof(*tail), compare_refs);
+    while (n)
+        list->refs[--at] =
+            head && list->refs[head - 1] > tail[n - 1] ? list->refs[--head] : tail[--n];
+    list->tail = 0;
 }
 
 static void take_ref(struct postings *list, tsdb_ref ref)
 {
+    tidy(list);
     uint32_t low = 0, high = list->len;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
@@ -98,17 +109,129 @@ void index_add(struct tsdb *db, tsdb_ref ref)
     }
 }
 
-void index_remove(struct tsdb *db, tsdb_ref ref)
+// --- removal ---
+
+struct touched { // by a removal of many
+    struct tsdb_pair *pairs;
+    size_t n, cap;
+};
+
+static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
 {
     const struct series *s = &db->series[ref];
     for (size_t i = 0; i < s->n_pairs; i++) {
         struct postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
-        take_ref(list, ref);
-        if (list->len)
+        if (list->going++)
             continue;
-        remove_value(db, &s->pairs[i]);
-        postings_free(gs_hmap_remove(db->postings, key_of_pair(&s->pairs[i])));
+        gs_grow(&t->pairs, &t->cap, t->n, sizeof(*t->pairs));
+        t->pairs[t->n++] = s->pairs[i];
     }
+}
+
+// Both ascend.
+static void drop_refs(struct postings *list, const tsdb_ref *refs, size_t n)
+{
+    uint32_t kept = 0;
+    size_t at = 0;
+    tidy(list);
+    for (uint32_t i = 0; i < list->len; i++) {
+        while (at < n && refs[at] < list->refs[i])
+            at++;
+        if (at == n || refs[at] != list->refs[i])
+            list->refs[kept++] = list->refs[i];
+    }
+    list->len = kept;
+}
+
+static bool has_pair(const struct series *s, const struct tsdb_pair *pair)
+{
+    for (size_t i = 0; i < s->n_pairs; i++)
+        if (s->pairs[i].name == pair->name && s->pairs[i].value == pair->value)
+            return true;
+    return false;
+}
+
+// A search for each where few leave, else one pass over the list. True: nothing is left.
+static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struct tsdb_pair *pair)
+{
+    struct postings *list = gs_hmap_get(db->postings, key_of_pair(pair));
+    if (list->going == list->len) {
+        postings_free(gs_hmap_remove(db->postings, key_of_pair(pair)));
+        return true;
+    }
+    list->going = 0;
+    if (n > FEW)
+        drop_refs(list, refs, n);
+    for (size_t i = 0; n <= FEW && i < n; i++)
+        if (has_pair(&db->series[refs[i]], pair))
+            take_ref(list, refs[i]);
+    return false;
+}
+
+static void drop_few_values(struct value_set *v, const struct tsdb_pair *gone, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = 0;
+        while (v->symbols[at] != gone[i].value)
+            at++;
+        v->symbols[at] = v->symbols[--v->len];
+    }
+}
+
+static void drop_many_values(struct value_set *v, const struct tsdb_pair *gone, size_t n)
+{
+    uint32_t last = gone[n - 1].value; // the highest
+    GS_AUTO_FREE unsigned char *bits = gs_alloc(last / 8 + 1);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        bits[gone[i].value / 8] |= (unsigned char)(1u << gone[i].value % 8);
+    for (size_t i = 0; i < v->len; i++) {
+        uint32_t value = v->symbols[i];
+        if (value > last || !(bits[value / 8] >> value % 8 & 1))
+            v->symbols[kept++] = value;
+    }
+    v->len = kept;
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct tsdb_pair *x = a, *y = b;
+    if (x->name != y->name)
+        return x->name > y->name ? 1 : -1;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+// gone is sorted by this.
+static void drop_values(struct tsdb *db, struct touched *gone)
+{
+    if (gone->n)
+        qsort(gone->pairs, gone->n, sizeof(*gone->pairs), compare_pairs);
+    for (size_t i = 0, n; i < gone->n; i += n) {
+        uint32_t name = gone->pairs[i].name;
+        struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
+        for (n = 1; i + n < gone->n && gone->pairs[i + n].name == name;)
+            n++;
+        if (n == v->len)
+            values_free(gs_hmap_remove(db->names, key_of_symbol(&name)));
+        else if (n > FEW)
+            drop_many_values(v, &gone->pairs[i], n);
+        else
+            drop_few_values(v, &gone->pairs[i], n);
+    }
+}
+
+void index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
+{
+    struct touched t = {0};
+    for (size_t i = 0; i < n; i++)
+        note_leaving(db, refs[i], &t);
+    size_t gone = 0;
+    for (size_t i = 0; i < t.n; i++)
+        if (shorten(db, refs, n, &t.pairs[i]))
+            t.pairs[gone++] = t.pairs[i];
+    t.n = gone;
+    drop_values(db, &t);
+    free(t.pairs);
 }
 
 void index_init(struct tsdb *db)
@@ -135,7 +258,10 @@ size_t index_bytes(const struct tsdb *db)
 const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value)
 {
     const struct tsdb_pair pair = {name, value};
-    return gs_hmap_get(db->postings, key_of_pair(&pair));
+    struct postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
+    if (list)
+        tidy(list);
+    return list;
 }
 
 // --- selecting ---
@@ -150,12 +276,6 @@ void tsdb_refs_finish(struct tsdb_refs *r)
 {
     free(r->items);
     *r = (struct tsdb_refs){0};
-}
-
-static int compare_refs(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
 }
 
 static bool matches_empty(const struct tsdb_matcher *m)

@@ -72,6 +72,8 @@ struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, do
 {
     struct series *s = &db->series[ref];
     bool appended;
+    if (s->claims == SERIES_DEAD)
+        return gs_error_new(GS_ENOTFOUND, "the series was dropped");
     if (s->group)
         group_leave(s->group, s->slot);
     struct gs_error *err = series_append(db, s, t_ms, value, &appended);

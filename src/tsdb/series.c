@@ -147,19 +147,26 @@ struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *la
     return series_get(db, labels, n, false, ret);
 }
 
-void series_drop(struct tsdb *db, tsdb_ref ref)
+static void drop(struct tsdb *db, tsdb_ref ref)
 {
     struct series *s = &db->series[ref];
-    index_remove(db, ref);
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
     stream_clear(&s->samples, &db->heap);
     if (s->group)
         group_slot_free(s->group, s->slot);
     s->group = NULL;
-    s->claims = SERIES_DEAD;
     db->n_live--;
     db->generation++;
     hold_died(db, ref);
+}
+
+void series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        db->series[refs[i]].claims = SERIES_DEAD;
+    index_remove_all(db, refs, n);
+    for (size_t i = n; i > 0; i--) // the lowest number is the first to be used again
+        drop(db, refs[i - 1]);
 }
 
 void series_free(struct tsdb *db, tsdb_ref ref)

@@ -14,7 +14,8 @@
 // one.
 struct series {
     struct tsdb_pair *pairs; // NULL: this number is free
-    uint32_t n_pairs;
+    uint32_t n_pairs : 31;
+    uint32_t young : 1;       // came while the store is held: its first sample may be on its way
     uint32_t hash;            // of the pairs
     struct tsdb_group *group; // NULL: none
     uint32_t slot;            // in the group; of a free number the next one
@@ -49,9 +50,11 @@ struct tsdb_group {
     uint32_t wal_number;
 };
 
-struct postings { // series with a label pair, ascending
+struct postings { // series with a label pair, ascending but for the tail
     tsdb_ref *refs;
     uint32_t len, cap;
+    uint32_t tail;  // series at the end that are not sorted yet; none after index_find()
+    uint32_t going; // of index_remove_all()
 };
 
 struct hold_events { // births or deaths of series; ascending serials
@@ -97,7 +100,7 @@ struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels,
                             bool always, tsdb_ref *ret);
 bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret);
 void series_table_finish(struct tsdb *db);
-void series_drop(struct tsdb *db, tsdb_ref ref);
+void series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
 void series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free behind it
 // hold.c
 void hold_born(struct tsdb *db, tsdb_ref ref);
@@ -105,7 +108,8 @@ void hold_died(struct tsdb *db, tsdb_ref ref); // frees it now or later
 // index.c
 void index_init(struct tsdb *db);
 void index_add(struct tsdb *db, tsdb_ref ref);
-void index_remove(struct tsdb *db, tsdb_ref ref);
+// refs ascend. Costs the length of each list once, however many series leave it.
+void index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n);
 void index_finish(struct tsdb *db);
 size_t index_bytes(const struct tsdb *db);
 const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value);

@@ -112,14 +112,17 @@ size_t tsdb_series_count(const struct tsdb *db)
 }
 
 // A group that has passes drops old samples of its series itself.
-static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting)
+static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting,
+                 struct tsdb_refs *dropped)
 {
     struct series *s = &db->series[ref];
     if (evicting || !s->group || s->group->last_ms < oldest_ms)
         series_expire(db, s, oldest_ms);
-    if (stream_empty(&s->samples) && !s->claims &&
-        (!s->group || group_slot_idle(s->group, s->slot)))
-        series_drop(db, ref);
+    if (stream_empty(&s->samples) && !s->claims && !s->young &&
+        (!s->group || group_slot_idle(s->group, s->slot))) {
+        gs_grow(&dropped->items, &dropped->cap, dropped->len, sizeof(*dropped->items));
+        dropped->items[dropped->len++] = ref;
+    }
 }
 
 static void find_oldest(const struct tsdb *db, int64_t *ret_min)
@@ -158,19 +161,30 @@ static int64_t eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
     return oldest_ms > db->evicted_until_ms ? oldest_ms : db->evicted_until_ms;
 }
 
+static void drop_collected(struct tsdb *db, struct tsdb_refs *dropped)
+{
+    series_drop_all(db, dropped->items, dropped->len);
+    dropped->len = 0;
+}
+
 void tsdb_gc(struct tsdb *db, int64_t now_ms)
 {
     int64_t retained = now_ms - db->cfg.retention_ms, oldest = eviction(db, retained, now_ms);
     bool evicting = oldest > retained;
     uint64_t held = db->samples_held;
     size_t n = db->n_series < GC_SERIES_A_CALL || evicting ? db->n_series : GC_SERIES_A_CALL;
+    struct tsdb_refs dropped = {0};
     for (size_t i = 0; i < n; i++) {
-        if (db->gc_at >= db->n_series)
+        if (db->gc_at >= db->n_series) {
             db->gc_at = 0;
+            drop_collected(db, &dropped); // ascending numbers up to here
+        }
         if (db->series[db->gc_at].pairs)
-            trim(db, db->gc_at, oldest, evicting);
+            trim(db, db->gc_at, oldest, evicting, &dropped);
         db->gc_at++;
     }
+    drop_collected(db, &dropped);
+    tsdb_refs_finish(&dropped);
     if (evicting)
         db->evicted += held - db->samples_held;
 }

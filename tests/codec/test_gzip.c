@@ -3,6 +3,8 @@
 
 #include "codec/gzip.h"
 
+#include <limits.h>
+
 static void test_round_trip(void **state)
 {
     GS_AUTO_BUF struct gs_buf text = {0}, packed = {0}, back = {0};
@@ -27,9 +29,33 @@ static void test_limits_and_damage(void **state)
     assert_error(gs_gunzip(GS_SLICE("not gzip"), 1000, &out), GS_EINVAL, "damaged");
 }
 
+static bool count_down(void *arg)
+{
+    return --*(int *)arg > 0;
+}
+
+static void test_slowly(void **state)
+{
+    GS_AUTO_BUF struct gs_buf text = {0}, packed = {0}, back = {0};
+    for (int i = 0; i < 500000; i++)
+        gs_buf_addf(&text, "line %d\n", i);
+    assert_ok(gs_gzip(gs_buf_slice(&text), &packed));
+    int calls = INT_MAX;
+    assert_ok(gs_gunzip_slowly(gs_buf_slice(&packed), text.len, count_down, &calls, &back));
+    assert_true(gs_slice_eq(gs_buf_slice(&text), gs_buf_slice(&back)));
+    assert_true(INT_MAX - calls >= 10);
+    calls = 3;
+    struct gs_buf none = {0};
+    assert_error(gs_gunzip_slowly(gs_buf_slice(&packed), text.len, count_down, &calls, &none),
+                 GS_ECONFLICT, "stopped");
+    assert_int_equal(calls, 0);
+    assert_null(none.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
+                                       cmocka_unit_test(test_slowly),
                                        cmocka_unit_test(test_limits_and_damage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -496,6 +496,90 @@ static void test_metadata_of_gone_families_is_dropped(void **state)
     stop(&w);
 }
 
+struct others { // use the store while a scrape is paused
+    struct world *w;
+    struct tsdb_group *group;
+    uint32_t slot;
+    int calls, stop_at;
+    int64_t t;
+};
+
+static bool let_others(void *arg)
+{
+    static const struct metrics_label label = {GS_SLICE("__name__"), GS_SLICE("other")};
+    struct others *o = arg;
+    size_t added, fresh;
+    o->calls++;
+    assert_ok(tsdb_group_slot(o->group, &label, 1, &o->slot));
+    assert_ok(tsdb_group_begin(o->group, ++o->t));
+    assert_true(tsdb_group_put(o->group, o->slot, o->calls));
+    tsdb_group_commit(o->group, &added, &fresh);
+    tsdb_gc(o->w->db, o->t);
+    return o->calls != o->stop_at;
+}
+
+static size_t count_named(struct world *w, const char *name)
+{
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    struct tsdb_refs refs = {0};
+    size_t live = 0;
+    assert_ok(tsdb_find(w->db, &m, 1, 0, INT64_MAX, 0, &refs));
+    for (size_t i = 0; i < refs.len; i++) {
+        double v;
+        tsdb_latest(w->db, &refs.items[i], 1, INT64_MAX, 0, &v, NULL);
+        live += !tsdb_is_stale(v);
+    }
+    tsdb_refs_finish(&refs);
+    return live;
+}
+
+static void test_long_texts_pause(void **state)
+{
+    struct world w = start(&plain);
+    struct others o = {.w = &w, .group = tsdb_group_new(w.db), .t = 5000};
+    GS_AUTO_BUF struct gs_buf body = {0}, timed = {0}, comments = {0};
+    open_target(&w);
+    for (int i = 0; i < 3000; i++) {
+        gs_buf_addf(&body, "a{b=\"%d\"} %d\n", i, i);
+        gs_buf_addf(&timed, "t{b=\"%d\"} %d 9000\n", i, i);
+        gs_buf_add_str(&comments, i % 2 ? "# a comment\n" : "\n");
+    }
+    scrape_ingest_on_pause(w.in, let_others, &o);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&body), NULL, 1000, 0.1));
+    assert_true(o.calls >= 10);
+    assert_int_equal(count_named(&w, "a"), 3000);
+    o.calls = 0;
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&comments), NULL, 2000, 0.1));
+    assert_true(o.calls >= 10);
+    assert_int_equal(count_named(&w, "a"), 0);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&timed), NULL, 10000, 0.1));
+    assert_int_equal(count_named(&w, "t"), 3000);
+    assert_int_equal(count_named(&w, "other"), 1);
+    tsdb_group_free(o.group);
+    stop(&w);
+    (void)state;
+}
+
+static void test_a_stopped_text_leaves_nothing(void **state)
+{
+    struct world w = start(&plain);
+    struct others o = {.w = &w, .group = tsdb_group_new(w.db), .t = 5000, .stop_at = 3};
+    GS_AUTO_BUF struct gs_buf body = {0};
+    open_target(&w);
+    for (int i = 0; i < 3000; i++)
+        gs_buf_addf(&body, "a{b=\"%d\"} %d\n", i, i);
+    scrape_ingest_on_pause(w.in, let_others, &o);
+    assert_error(scrape_ingest_text(w.in, gs_buf_slice(&body), NULL, 1000, 0.1), GS_ECONFLICT, "");
+    assert_int_equal(count_named(&w, "a"), 0);
+    assert_int_equal(count_named(&w, "up"), 0);
+    scrape_ingest_on_pause(w.in, NULL, NULL);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&body), NULL, 2000, 0.1));
+    assert_int_equal(count_named(&w, "a"), 3000);
+    tsdb_group_free(o.group);
+    stop(&w);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +599,8 @@ int main(void)
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),
         cmocka_unit_test(test_random_scrapes),
+        cmocka_unit_test(test_long_texts_pause),
+        cmocka_unit_test(test_a_stopped_text_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

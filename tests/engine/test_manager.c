@@ -6,6 +6,7 @@
 #include "../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "codec/gzip.h"
 #include "net/http_server.h"
 
 struct fixture {
@@ -18,11 +19,19 @@ struct fixture {
     int status, requests;
     char *authorization, *query;
     int scrapes;
+    struct gs_buf fat; // gzip, of /fat
+    int fat_requests;
 };
 
 static void serve(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
+    if (strcmp(http_path(x), "/fat") == 0) {
+        f->fat_requests++;
+        http_add_header(x, "Content-Encoding", "gzip");
+        http_reply(x, 200, "text/plain; version=0.0.4", gs_buf_slice(&f->fat));
+        return;
+    }
     f->requests++;
     free(f->authorization);
     free(f->query);
@@ -57,6 +66,7 @@ static void finish(struct fixture *f)
     tsdb_free(f->db);
     free(f->authorization);
     free(f->query);
+    gs_buf_finish(&f->fat);
 }
 
 // %d in the text is the server's port.
@@ -420,6 +430,64 @@ static void too_many_targets_are_all_down(void **state)
     (void)state;
 }
 
+#define FAT                                                                                        \
+    "global: {scrape_interval: 20ms, scrape_timeout: 20ms}\n"                                      \
+    "scrape_configs:\n"                                                                            \
+    "- job_name: healthy\n"                                                                        \
+    "  static_configs: [{targets: ['127.0.0.1:%d']}]\n"                                            \
+    "- job_name: fat\n"                                                                            \
+    "  metrics_path: /fat\n"                                                                       \
+    "  scrape_interval: 2s\n"                                                                      \
+    "  scrape_timeout: 2s\n"                                                                       \
+    "  static_configs: [{targets: ['127.0.0.1:%d']}]\n"
+
+// A million series: more than a second of work.
+static void make_fat(struct fixture *f)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (int i = 0; i < 1000000; i++)
+        gs_buf_addf(&text, "fat{n=\"%d\"} 1\n", i);
+    assert_ok(gs_gzip_fast(gs_buf_slice(&text), &f->fat));
+}
+
+static void a_fat_target_does_not_hold_up_the_others(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    make_fat(&f);
+    apply(&f, FAT);
+    loop_until(&f.loop, f.fat_requests == 1);
+    int before = f.requests;
+    loop_until(&f.loop, value_of(&f, "up", "job", "fat") == 1);
+    assert_true(f.requests - before >= 3);
+    assert_true(value_of(&f, "scrape_samples_scraped", "job", "fat") == 1000000);
+    finish(&f);
+    (void)state;
+}
+
+static void a_fat_target_may_go_while_it_is_read(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    make_fat(&f);
+    for (int i = 0; i < 3; i++) {
+        f.fat_requests = 0;
+        apply(&f, FAT);
+        loop_until(&f.loop, f.fat_requests == 1);
+        int before = f.requests;
+        loop_until(&f.loop, f.requests - before >= 3);
+        assert_true(value_of(&f, "up", "job", "fat") == -1);
+        apply(&f, i ? "scrape_configs: []\n" : FAT); // gone, or with another configuration
+        assert_true(value_of(&f, "up", "job", "fat") == -1);
+        apply(&f, "scrape_configs: []\n");
+    }
+    apply(&f, FAT);
+    f.fat_requests = 0;
+    loop_until(&f.loop, f.fat_requests == 1);
+    finish(&f);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +502,8 @@ int main(void)
         cmocka_unit_test(targets_of_files_come_and_go),
         cmocka_unit_test(a_reload_to_another_list_of_targets_ends_the_first),
         cmocka_unit_test(too_many_targets_are_all_down),
+        cmocka_unit_test(a_fat_target_does_not_hold_up_the_others),
+        cmocka_unit_test(a_fat_target_may_go_while_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,57 @@ static void old_samples_and_series_go(void **state)
     (void)state;
 }
 
+enum { MANY = 3000 };
+
+static void append_many(struct tsdb *db, int first, int64_t t)
+{
+    char pod[16];
+    for (int i = first; i < MANY; i += 3) {
+        (void)snprintf(pod, sizeof(pod), "p%d", i);
+        append(db, "many", pod, t, i);
+    }
+}
+
+static size_t count_found(struct tsdb *db, const char *pod)
+{
+    const struct tsdb_matcher m[] = {{GS_SLICE("__name__"), GS_SLICE("many"), TSDB_EQ, NULL},
+                                     {GS_SLICE("pod"), gs_slice_of(pod), TSDB_EQ, NULL}};
+    struct tsdb_refs refs = {0};
+    assert_ok(tsdb_find(db, m, pod ? 2 : 1, 0, INT64_MAX, 0, &refs));
+    size_t n = refs.len;
+    for (size_t i = 1; i < n; i++)
+        assert_true(refs.items[i - 1] < refs.items[i]);
+    tsdb_refs_finish(&refs);
+    return n;
+}
+
+// Their numbers are used again, in another order than the lists of the index have.
+static void many_series_go_and_come_at_once(void **state)
+{
+    const int64_t later = INT64_C(36000000);
+    struct tsdb *db = tsdb_new(NULL);
+    for (int i = 0; i < 3; i++)
+        append_many(db, i, i == 1 ? later : 1000);
+    assert_int_equal(count_found(db, NULL), MANY);
+    tsdb_gc(db, later);
+    assert_int_equal(tsdb_series_count(db), MANY / 3);
+    assert_int_equal(count_found(db, NULL), MANY / 3);
+    assert_int_equal(count_found(db, "p1"), 1);
+    assert_int_equal(count_found(db, "p2"), 0);
+    append_many(db, 2, later + 1);
+    append_many(db, 0, later + 1);
+    assert_int_equal(count_found(db, NULL), MANY);
+    assert_int_equal(count_found(db, "p2"), 1);
+    tsdb_gc(db, later * 2);
+    assert_int_equal(tsdb_series_count(db), 0);
+    assert_int_equal(count_found(db, NULL), 0);
+    struct tsdb_stats stats;
+    tsdb_stats(db, &stats);
+    assert_int_equal(stats.label_pairs, 0);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void over_the_byte_limit_the_oldest_go(void **state)
 {
     struct tsdb *db =
@@ -706,6 +757,7 @@ int main(void)
         cmocka_unit_test(groups_hold_what_a_plain_list_holds),
         cmocka_unit_test(series_of_a_group_go_after_the_retention),
         cmocka_unit_test(old_samples_and_series_go),
+        cmocka_unit_test(many_series_go_and_come_at_once),
         cmocka_unit_test(over_the_byte_limit_the_oldest_go),
         cmocka_unit_test(the_series_limit_holds),
         cmocka_unit_test(label_names_and_values),

@@ -15,6 +15,9 @@ struct scrape_ingest;
 // copied.
 struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scrape_config *cfg,
                                         const struct metrics_label *target_labels, size_t n);
+// go_on is called within long texts, and may let others use the store before it returns. False ends
+// the scrape as if it had not begun: GS_ECONFLICT. NULL: texts are read without a pause.
+void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), void *arg);
 void scrape_ingest_free(struct scrape_ingest *in); // without ending its series
 // The same target under a new configuration (metric_relabel changed): what was learnt of series is
 // forgotten, the series go on.

@@ -14,6 +14,7 @@
 #define MAX_LABELS  ((size_t)1024)
 // Scrapes for which the metadata of a gone family stays, as in Prometheus.
 #define KEEP_METADATA 10
+#define PAUSE_LINES   256             // calls of go_on are so many lines apart
 #define MAX_AHEAD_MS  INT64_C(600000) // of a sample's own timestamp, as in Prometheus
 
 enum kind {
@@ -61,6 +62,9 @@ struct scrape_ingest {
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
     uint64_t epoch, generation; // of the group and the store, when the last scrape ended
+    bool (*go_on)(void *arg);
+    void *go_on_arg;
+    struct pass *pass; // under way
     struct scrape_ingest_counts counts;
 };
 
@@ -150,11 +154,16 @@ void scrape_ingest_free(struct scrape_ingest *in)
     free(in);
 }
 
+static void forget_lines(struct lines *l, bool only_timed)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!only_timed || l->items[i].kind == LINE_TIMED)
+            l->items[i].kind = LINE_NEW;
+}
+
 static void forget(struct scrape_ingest *in, bool only_timed)
 {
-    for (size_t i = 0; i < in->lines.n; i++)
-        if (!only_timed || in->lines.items[i].kind == LINE_TIMED)
-            in->lines.items[i].kind = LINE_NEW;
+    forget_lines(&in->lines, only_timed);
 }
 
 void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg)
@@ -337,6 +346,29 @@ static struct gs_error *take_line(struct pass *p, const struct metrics_line *l)
     return err;
 }
 
+// What was read stays valid: series with values in the pass are not dropped, and the numbers of
+// others are held. Only slots of the group may have become another series'.
+static bool rest(void *arg)
+{
+    struct scrape_ingest *in = arg;
+    if (!in->go_on(in->go_on_arg))
+        return false;
+    if (tsdb_group_epoch(in->group) != in->epoch) {
+        forget(in, false);
+        forget_lines(&in->pass->fresh, false);
+        in->reports_known = false;
+        in->epoch = tsdb_group_epoch(in->group);
+    }
+    return true;
+}
+
+void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), void *arg)
+{
+    in->go_on = go_on;
+    in->go_on_arg = arg;
+    metrics_reader_on_long_run(in->reader, go_on ? rest : NULL, in);
+}
+
 static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum metrics_format format)
 {
     static const struct metrics_limits limits = {
@@ -354,6 +386,8 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
             break;
         if (!err)
             err = take_line(p, &l);
+        if (!err && in->go_on && p->scraped % PAUSE_LINES == 0 && !rest(in))
+            err = gs_error_new(GS_ECONFLICT, "line %zu: stopped", l.number);
         if (err)
             return err;
     }
@@ -447,6 +481,7 @@ static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char 
         forget(p->in, false);
     else if (tsdb_generation(p->in->db) != p->in->generation)
         forget(p->in, true); // numbers of series may be others' now
+    p->in->epoch = tsdb_group_epoch(p->in->group);
     err = read_body(p, body, format);
     if (p->whole) // also over a limit: the next scrape that is so has nothing new
         keep_lines(p);
@@ -466,19 +501,21 @@ int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
     return now_ms > last_ms ? now_ms : last_ms + 1;
 }
 
-struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
-                                    const char *content_type, int64_t t_ms, double duration_s)
+static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
+                                          const char *content_type, double duration_s)
 {
-    struct gs_error *err = tsdb_group_begin(in->group, t_ms);
-    if (err)
-        return err;
-    struct pass p = {.in = in, .t_ms = t_ms};
+    struct scrape_ingest *in = p->in;
+    int64_t t_ms = p->t_ms;
     if (!in->reports_known) // before the target's series take the last room
         find_reports(in);
-    err = scrape(&p, body, content_type);
-    in->counts.scraped = p.scraped;
-    in->counts.post_relabeling = p.post;
-    in->counts.series_added = p.added;
+    struct gs_error *err = scrape(p, body, content_type);
+    if (err && gs_error_code(err) == GS_ECONFLICT) {
+        tsdb_group_rollback(in->group);
+        return err;
+    }
+    in->counts.scraped = p->scraped;
+    in->counts.post_relabeling = p->post;
+    in->counts.series_added = p->added;
     if (err) {
         in->counts.limit_failures += gs_error_code(err) == GS_ELIMIT;
         tsdb_group_rollback(in->group);
@@ -487,10 +524,28 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
             commit(in, t_ms, 0, duration_s, 0);
         timed_end_gone(&in->timed, NULL, in->db, t_ms);
     } else {
-        commit(in, t_ms, 1, duration_s, p.put);
-        timed_append(&p.timed, in->db, in->cfg->track_staleness, &in->counts);
-        timed_end_gone(&in->timed, &p.timed, in->db, t_ms);
+        commit(in, t_ms, 1, duration_s, p->put);
+        timed_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
+        timed_end_gone(&in->timed, &p->timed, in->db, t_ms);
     }
+    return err;
+}
+
+struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
+                                    const char *content_type, int64_t t_ms, double duration_s)
+{
+    struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    if (err)
+        return err;
+    struct pass p = {.in = in, .t_ms = t_ms};
+    struct tsdb_hold hold;
+    if (in->go_on)
+        tsdb_hold(in->db, &hold);
+    in->pass = &p;
+    err = scrape_and_commit(&p, body, content_type, duration_s);
+    in->pass = NULL;
+    if (in->go_on)
+        tsdb_release(in->db, &hold);
     pass_finish(&p);
     in->epoch = tsdb_group_epoch(in->group);
     in->generation = tsdb_generation(in->db);

@@ -8,6 +8,7 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
 {
     struct scrape_manager *m = gs_alloc(sizeof(*m));
     m->db = db;
+    m->turns = scrape_turns_new(loop);
     m->discovery.loop = loop;
     m->discovery.hub = sd_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
@@ -32,6 +33,7 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
+    scrape_turns_free(m->turns);
     sd_kubernetes_hub_free(m->discovery.hub);
     free(m);
 }
@@ -64,7 +66,7 @@ static void apply(struct scrape_manager *m, const char *name,
                   const struct engine_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct target_hooks hooks = {on_scraped, m};
+    const struct target_hooks hooks = {on_scraped, m, m->turns};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));

@@ -4,6 +4,7 @@
 
 #include "engine/scrape/job.h"
 #include "engine/scrape/manager.h"
+#include "engine/scrape/turns.h"
 
 struct scrape_set { // the configuration's jobs, or a named set beside it
     char *name;     // NULL: the configuration's
@@ -16,6 +17,7 @@ struct scrape_manager {
     struct tsdb *db;
     struct sd_context discovery;
     struct scrape_set *sets;
+    struct scrape_turns *turns;
     void (*on_scrape)(void *arg);
     void *on_scrape_arg;
     uint64_t scrapes;

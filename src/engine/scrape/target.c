@@ -8,12 +8,13 @@
 
 #include <stdlib.h>
 
-#define MAX_BODY ((size_t)256 << 20) // when the configuration has no limit
+#define MAX_BODY ((size_t)256 << 20) // also unpacked; when the configuration has no limit
 // Scrapes begin at steps of so much, so that a wake-up of the process serves several targets.
 #define STEP_MS 20
 // As in Prometheus: so little beside its time, and at most a hundredth of the interval, a scrape
 // counts as one at that time. Samples are then as far from each other as the interval says.
 #define ADJUST_MS 2
+#define ONE_GO    ((size_t)1024 * 1024) // smaller pages are read without a pause
 
 struct scrape_target {
     struct gs_arena arena; // of spec
@@ -31,6 +32,13 @@ struct scrape_target {
     int64_t started_ns, started_ms;
     struct target_state state;
     char *error, *refused;
+
+    // The reply, while it is read in turns.
+    struct scrape_turn turn;
+    struct gs_buf reply; // with body
+    struct gs_slice body;
+    char *content_type;
+    struct gs_error *failed;
 };
 
 static void finish_scrape(struct scrape_target *t, struct gs_error *err)
@@ -58,21 +66,108 @@ static size_t body_limit(const struct scrape_target *t)
     return t->cfg->body_size_limit ? t->cfg->body_size_limit : MAX_BODY;
 }
 
+// The magic of gzip cannot begin a text exposition.
+static bool is_gzip(struct gs_slice body)
+{
+    return body.len > 2 && (unsigned char)body.data[0] == 0x1f &&
+           (unsigned char)body.data[1] == 0x8b;
+}
+
+static bool go_on(void *arg)
+{
+    struct scrape_target *t = arg;
+    return scrape_turn_go_on(&t->turn);
+}
+
+// As a page that is too large without gzip.
+static struct gs_error *inflate_body(struct scrape_target *t, struct gs_slice body,
+                                     struct gs_buf *ret)
+{
+    struct gs_error *err = gs_gunzip_slowly(body, body_limit(t), go_on, t, ret);
+    if (!err || gs_error_code(err) != GS_ELIMIT)
+        return err;
+    gs_error_free(err);
+    return gs_error_new(GS_ELIMIT, "body size limit exceeded");
+}
+
+static void read_large(void *arg)
+{
+    struct scrape_target *t = arg;
+    GS_AUTO_BUF struct gs_buf plain = {0};
+    double seconds = seconds_since(t);
+    bool packed = is_gzip(t->body);
+    t->failed = packed ? inflate_body(t, t->body, &plain) : NULL;
+    if (packed && !t->turn.canceled) {
+        gs_buf_finish(&t->reply);
+        t->body = gs_buf_slice(&plain);
+    }
+    if (t->turn.canceled)
+        return;
+    if (t->failed) {
+        scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+        return;
+    }
+    scrape_ingest_on_pause(t->ingest, go_on, t);
+    t->failed = scrape_ingest_text(t->ingest, t->body, t->content_type, t->started_ms, seconds);
+    scrape_ingest_on_pause(t->ingest, NULL, NULL);
+}
+
+static struct gs_error *end_turn(struct scrape_target *t)
+{
+    gs_buf_finish(&t->reply);
+    free(GS_TAKE(t->content_type));
+    return GS_TAKE(t->failed);
+}
+
+static void on_large_read(void *arg)
+{
+    struct scrape_target *t = arg;
+    finish_scrape(t, end_turn(t));
+}
+
+static void cancel_turn(struct scrape_target *t)
+{
+    if (!t->turn.fiber)
+        return;
+    scrape_turn_cancel(&t->turn);
+    gs_error_free(end_turn(t));
+}
+
+// A packed page may be large however small the reply is.
+static bool needs_turns(const struct scrape_target *t, const struct http_answer *answer)
+{
+    return t->hooks.turns && (answer->body.len > ONE_GO || is_gzip(answer->body));
+}
+
+static void take_in_turns(struct scrape_target *t, const struct http_answer *answer)
+{
+    t->body = answer->body;
+    if (answer->buffer) {
+        t->reply = *answer->buffer;
+        *answer->buffer = (struct gs_buf){0};
+    } else {
+        gs_buf_add_slice(&t->reply, answer->body);
+        t->body = gs_buf_slice(&t->reply);
+    }
+    t->content_type = gs_strdup(answer->content_type);
+    t->turn.run = read_large;
+    t->turn.done = on_large_read;
+    t->turn.arg = t;
+    scrape_turns_start(t->hooks.turns, &t->turn);
+}
+
 static struct gs_error *take_body(struct scrape_target *t, const struct http_answer *answer)
 {
     GS_AUTO_BUF struct gs_buf plain = {0};
     struct gs_slice body = answer->body;
     double seconds = seconds_since(t);
-    // The magic of gzip cannot begin a text exposition.
-    if (body.len > 2 && (unsigned char)body.data[0] == 0x1f &&
-        (unsigned char)body.data[1] == 0x8b) {
-        struct gs_error *err = gs_gunzip(body, body_limit(t), &plain);
-        if (err) {
-            scrape_ingest_failed(t->ingest, t->started_ms, seconds);
-            return err;
-        }
-        body = gs_buf_slice(&plain);
+    struct gs_error *err = is_gzip(body) ? inflate_body(t, body, &plain) : NULL;
+    if (err) {
+        scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+        return err;
     }
+    if (plain.data)
+        body = gs_buf_slice(&plain);
     return scrape_ingest_text(t->ingest, body, answer->content_type, t->started_ms, seconds);
 }
 
@@ -87,6 +182,10 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     if (err && gs_error_code(err) == GS_ELIMIT) {
         gs_error_free(err);
         err = gs_error_new(GS_ELIMIT, "body size limit exceeded");
+    }
+    if (!err && needs_turns(t, answer)) {
+        take_in_turns(t, answer);
+        return;
     }
     if (err)
         scrape_ingest_failed(t->ingest, t->started_ms, seconds_since(t));
@@ -151,7 +250,7 @@ static void on_timer(uv_timer_t *timer)
     struct scrape_target *t = timer->data;
     int64_t now = gs_unix_ms(), due = t->due_ms;
     wait_for_next(t, now);
-    if (t->op) // still busy with the last one: its timeout will end it
+    if (t->op || t->turn.fiber) // still busy with the last one
         return;
     if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
         now = due;
@@ -211,6 +310,7 @@ void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scra
         http_op_cancel(GS_TAKE(t->op));
         gs_arena_clear(&t->request);
     }
+    cancel_turn(t);
     configure(t, cfg, client);
     scrape_ingest_reconfigure(t->ingest, cfg);
 }
@@ -234,6 +334,7 @@ void scrape_target_free(struct scrape_target *t, bool end)
     if (!t)
         return;
     http_op_cancel(t->op);
+    cancel_turn(t);
     if (end)
         scrape_ingest_end(t->ingest, gs_unix_ms());
     scrape_ingest_free(t->ingest);

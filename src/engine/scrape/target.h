@@ -4,6 +4,7 @@
 
 #include "engine/config/relabel.h"
 #include "engine/scrape/ingest.h"
+#include "engine/scrape/turns.h"
 #include "net/http_client.h"
 
 #include <uv.h>
@@ -39,6 +40,7 @@ struct target_state {
 struct target_hooks {
     void (*scraped)(void *arg); // after each scrape
     void *arg;
+    struct scrape_turns *turns; // for large pages; borrowed. NULL: they are read in one go
 };
 
 // cfg and client are borrowed; spec is copied. The first scrape comes within the interval, at an

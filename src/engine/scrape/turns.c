@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scrape/turns.h"
+
+#include "base/clock.h"
+#include "base/fiber.h"
+#include "base/mem.h"
+
+#define TURN_NS (5 * GS_NS_PER_MS)
+
+struct scrape_turns {
+    TAILQ_HEAD(, scrape_turn) paused;
+    struct gs_fiber *spare;
+    uv_idle_t next; // active while somebody is paused
+};
+
+struct scrape_turns *scrape_turns_new(uv_loop_t *loop)
+{
+    struct scrape_turns *s = gs_alloc(sizeof(*s));
+    TAILQ_INIT(&s->paused);
+    uv_idle_init(loop, &s->next);
+    s->next.data = s;
+    return s;
+}
+
+static void free_turns(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void scrape_turns_free(struct scrape_turns *s)
+{
+    if (!s)
+        return;
+    gs_fiber_free(s->spare);
+    uv_close((uv_handle_t *)&s->next, free_turns);
+}
+
+static void give_fiber_back(struct scrape_turn *t)
+{
+    struct gs_fiber *f = GS_TAKE(t->fiber);
+    if (t->turns->spare)
+        gs_fiber_free(f);
+    else
+        t->turns->spare = f;
+}
+
+// From the begin or the last pause to the next one. True: run has returned.
+static bool step(struct scrape_turn *t, bool first)
+{
+    t->begun_ns = gs_mono_ns();
+    bool done = first ? gs_fiber_start(t->fiber, t->run, t->arg) : gs_fiber_resume(t->fiber);
+    if (done)
+        give_fiber_back(t);
+    return done;
+}
+
+// One turn in each turn of the loop, so that all else gets its time.
+static void on_idle(uv_idle_t *h)
+{
+    struct scrape_turns *s = h->data;
+    struct scrape_turn *t = TAILQ_FIRST(&s->paused);
+    TAILQ_REMOVE(&s->paused, t, link);
+    bool done = step(t, false);
+    if (!done)
+        TAILQ_INSERT_TAIL(&s->paused, t, link);
+    if (TAILQ_EMPTY(&s->paused))
+        uv_idle_stop(h);
+    if (done)
+        t->done(t->arg);
+}
+
+void scrape_turns_start(struct scrape_turns *s, struct scrape_turn *t)
+{
+    t->turns = s;
+    t->canceled = false;
+    t->fiber = GS_TAKE(s->spare);
+    struct gs_error *err = t->fiber ? NULL : gs_fiber_new(&t->fiber);
+    if (err) {
+        gs_error_free(err);
+        t->run(t->arg);
+        t->done(t->arg);
+    } else if (step(t, true)) {
+        t->done(t->arg);
+    } else {
+        TAILQ_INSERT_TAIL(&s->paused, t, link);
+        uv_idle_start(&s->next, on_idle);
+    }
+}
+
+bool scrape_turn_go_on(struct scrape_turn *t)
+{
+    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= TURN_NS)
+        gs_fiber_pause(t->fiber);
+    return !t->canceled;
+}
+
+void scrape_turn_cancel(struct scrape_turn *t)
+{
+    if (!t->fiber)
+        return;
+    TAILQ_REMOVE(&t->turns->paused, t, link);
+    if (TAILQ_EMPTY(&t->turns->paused))
+        uv_idle_stop(&t->turns->next);
+    t->canceled = true;
+    (void)step(t, false);
+}

@@ -65,10 +65,11 @@ void account_sum(const struct shm_bucket *ring, uint32_t first, uint32_t end,
     *ret = sum;
 }
 
-void account_sum_gpu(const struct shm_gpu *g, uint32_t first, uint32_t end, struct account_sum *ret)
+void account_sum_gpu(const struct shm_gpu *g, unsigned n_mig, uint32_t first, uint32_t end,
+                     struct account_sum *ret)
 {
     struct account_sum total = {0};
-    for (unsigned i = 0; i <= g->n_mig && i < SHM_TIMELINES; i++) {
+    for (unsigned i = 0; i <= n_mig; i++) {
         struct account_sum sum;
         account_sum(g->timelines[i].ring, first, end, &sum);
         total.span_ns = sum.span_ns;
@@ -89,13 +90,15 @@ uint32_t account_power_mw(const struct sim_model *m, uint64_t sm_ns, uint64_t sp
 void account_totals(const struct shm_timeline *t, int64_t now, struct account_sum *ret)
 {
     uint64_t ahead_ppm_ns = 0;
-    for (uint32_t i = 0; i < t->n && i < SHM_RESERVATIONS; i++) {
-        const struct shm_reservation *r = &t->reservations[i];
-        if (r->end > now)
-            ahead_ppm_ns += (uint64_t)(r->end - (r->start > now ? r->start : now)) * r->share_ppm;
+    for (uint32_t i = 0, n = shm_reserved(t); i < n; i++) {
+        const struct shm_reservation r = t->reservations[i];
+        int64_t from = r.start > now ? r.start : now;
+        if (r.end > from)
+            ahead_ppm_ns += (uint64_t)(r.end - from) * r.share_ppm;
     }
-    uint64_t sm_ahead = ahead_ppm_ns / SHM_PPM * t->sm_ppm / SHM_PPM;
-    uint64_t busy_ahead = t->busy_end > now ? (uint64_t)(t->busy_end - now) : 0;
+    uint64_t sm_ahead = ahead_ppm_ns / SHM_PPM * shm_sm_ppm(t) / SHM_PPM;
+    int64_t busy_end = __atomic_load_n(&t->busy_end, __ATOMIC_RELAXED);
+    uint64_t busy_ahead = busy_end > now ? (uint64_t)(busy_end - now) : 0;
     *ret = (struct account_sum){
         .busy_ns = t->busy_ns > busy_ahead ? t->busy_ns - busy_ahead : 0,
         .sm_ns = t->sm_ns > sm_ahead ? t->sm_ns - sm_ahead : 0,
@@ -104,55 +107,57 @@ void account_totals(const struct shm_timeline *t, int64_t now, struct account_su
 }
 
 // Idle power for the whole time, plus the dynamic part for the SM time that has passed.
-static uint64_t energy_mj(const struct shm_gpu *g, int64_t created, int64_t now)
+static uint64_t energy_mj(const struct shm_gpu *g, const struct shm_board *b, int64_t created,
+                          int64_t now)
 {
     u128 nanojoule_mw =
-        (u128)g->model.idle_w * 1000 * (uint64_t)(now > created ? now - created : 0);
-    for (unsigned i = 0; i <= g->n_mig && i < SHM_TIMELINES; i++) {
+        (u128)b->model.idle_w * 1000 * (uint64_t)(now > created ? now - created : 0);
+    for (unsigned i = 0; i <= b->n_mig; i++) {
         struct account_sum sum;
         account_totals(&g->timelines[i], now, &sum);
-        nanojoule_mw += (u128)(g->model.max_w - g->model.idle_w) * 1000 * sum.sm_ns;
+        nanojoule_mw += (u128)(b->model.max_w - b->model.idle_w) * 1000 * sum.sm_ns;
     }
     return (uint64_t)(nanojoule_mw / 1000000000U);
 }
 
-static void temperatures(const struct shm_gpu *g, int64_t now, struct account_gauges *ret)
+static void temperatures(const struct shm_gpu *g, const struct shm_board *b, int64_t now,
+                         struct account_gauges *ret)
 {
     uint32_t first, end;
     account_window(0, now, &first, &end);
     double core = 0, memory = 0; // 0: idle temperature, 1: that of full load
     for (uint32_t id = first; id != end; id++) {
         struct account_sum sum;
-        account_sum_gpu(g, id, id + 1, &sum);
+        account_sum_gpu(g, b->n_mig, id, id + 1, &sum);
         double load = (double)sum.sm_ns / (double)SHM_BUCKET_NS;
         core += ((load > 1 ? 1 : load) - core) * TEMP_STEP;
         memory += ((load > 1 ? 1 : load) - memory) * MEM_TEMP_STEP;
     }
-    double range = (double)(g->model.max_temp_c - g->model.idle_temp_c);
-    ret->temp_c = g->model.idle_temp_c + (uint32_t)(range * core + 0.5);
-    ret->mem_temp_c = g->model.idle_temp_c + 3 + (uint32_t)(range * memory + 0.5);
+    double range = (double)(b->model.max_temp_c - b->model.idle_temp_c);
+    ret->temp_c = b->model.idle_temp_c + (uint32_t)(range * core + 0.5);
+    ret->mem_temp_c = b->model.idle_temp_c + 3 + (uint32_t)(range * memory + 0.5);
 }
 
-void account_gauges(const struct shm_gpu *g, int64_t created, int64_t now,
-                    struct account_gauges *ret)
+void account_gauges(const struct shm_gpu *g, const struct shm_board *b, int64_t created,
+                    int64_t now, struct account_gauges *ret)
 {
     uint32_t first, end;
     account_window(now - SHM_PERIOD * SHM_BUCKET_NS, now, &first, &end);
     struct account_sum second, last;
-    account_sum_gpu(g, first, end, &second);
-    account_sum_gpu(g, end - 1, end, &last);
-    uint64_t busy = g->n_mig ? second.sm_ns : second.busy_ns;
+    account_sum_gpu(g, b->n_mig, first, end, &second);
+    account_sum_gpu(g, b->n_mig, end - 1, end, &last);
+    uint64_t busy = b->n_mig ? second.sm_ns : second.busy_ns;
     struct account_gauges v = {
         .gpu_util = account_percent(busy, second.span_ns),
         .mem_util = account_percent(second.mem_ns, second.span_ns),
         .sm_util = account_percent(second.sm_ns, second.span_ns),
-        .power_mw = account_power_mw(&g->model, second.sm_ns, second.span_ns),
-        .power_instant_mw = account_power_mw(&g->model, last.sm_ns, last.span_ns),
-        .energy_mj = energy_mj(g, created, now),
+        .power_mw = account_power_mw(&b->model, second.sm_ns, second.span_ns),
+        .power_instant_mw = account_power_mw(&b->model, last.sm_ns, last.span_ns),
+        .energy_mj = energy_mj(g, b, created, now),
         .active = second.busy_ns > 0,
     };
-    temperatures(g, now, &v);
-    v.sm_mhz = v.active ? g->model.sm_max_mhz : g->model.sm_idle_mhz;
-    v.mem_mhz = v.active ? g->model.mem_max_mhz : g->model.mem_idle_mhz;
+    temperatures(g, b, now, &v);
+    v.sm_mhz = v.active ? b->model.sm_max_mhz : b->model.sm_idle_mhz;
+    v.mem_mhz = v.active ? b->model.mem_max_mhz : b->model.mem_idle_mhz;
     *ret = v;
 }

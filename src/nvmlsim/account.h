@@ -28,7 +28,7 @@ void account_sum(const struct shm_bucket *ring, uint32_t first, uint32_t end,
 
 // All timelines of the GPU together (sm and mem are parts of the whole GPU; busy only makes sense
 // outside MIG).
-void account_sum_gpu(const struct shm_gpu *g, uint32_t first, uint32_t end,
+void account_sum_gpu(const struct shm_gpu *g, unsigned n_mig, uint32_t first, uint32_t end,
                      struct account_sum *ret);
 
 static inline unsigned account_percent(uint64_t part, uint64_t span)
@@ -47,8 +47,8 @@ struct account_gauges {
     uint32_t sm_mhz, mem_mhz;
     bool active;
 };
-void account_gauges(const struct shm_gpu *g, int64_t created, int64_t now,
-                    struct account_gauges *ret);
+void account_gauges(const struct shm_gpu *g, const struct shm_board *b, int64_t created,
+                    int64_t now, struct account_gauges *ret);
 
 // Power in a bucket's worth of SM activity.
 uint32_t account_power_mw(const struct sim_model *m, uint64_t sm_ns, uint64_t span_ns);

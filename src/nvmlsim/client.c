@@ -24,6 +24,7 @@ struct sim_alloc {
 struct sim_ctx {
     struct sim *sim;
     struct shm_gpu *gpu;
+    const struct shm_board *board;
     unsigned index, place, timeline;
     pid_t pid;
     uint64_t memory;          // under the GPU's mutex
@@ -50,16 +51,16 @@ static void add_visible(struct visible_list *list, unsigned gpu, unsigned timeli
 }
 
 // A GPU that is divided shows its first instance when it is named as a whole, as CUDA does.
-static unsigned whole_timeline(const struct shm_gpu *g)
+static unsigned whole_timeline(const struct shm_board *g)
 {
     return g->n_mig ? 1 : 0;
 }
 
-static bool add_mig(const struct shm_segment *seg, struct gs_slice uuid, struct visible_list *list)
+static bool add_mig(const struct sim *sim, struct gs_slice uuid, struct visible_list *list)
 {
-    for (unsigned i = 0; i < seg->n_gpus; i++) {
-        for (unsigned m = 0; m < seg->gpus[i].n_mig; m++) {
-            if (gs_slice_eq_str(uuid, seg->gpus[i].mig[m].uuid)) {
+    for (unsigned i = 0; i < sim->n_gpus; i++) {
+        for (unsigned m = 0; m < sim->boards[i].n_mig; m++) {
+            if (gs_slice_eq_str(uuid, sim->boards[i].mig[m].uuid)) {
                 add_visible(list, i, 1 + m);
                 return true;
             }
@@ -68,50 +69,48 @@ static bool add_mig(const struct shm_segment *seg, struct gs_slice uuid, struct 
     return false;
 }
 
-static bool add_named(const struct shm_segment *seg, struct gs_slice word,
-                      struct visible_list *list)
+static bool add_named(const struct sim *sim, struct gs_slice word, struct visible_list *list)
 {
     for (size_t i = 0; i + 1 < word.len; i++)
         if (word.data[i] == ':' && word.data[i + 1] == ':')
             word.len = i; // the replica of a time-sliced GPU
     if (gs_slice_starts(word, "MIG-"))
-        return add_mig(seg, word, list);
+        return add_mig(sim, word, list);
     uint64_t index = 0;
-    struct gs_error *err = gs_parse_u64(word, seg->n_gpus - 1, &index);
+    struct gs_error *err = gs_parse_u64(word, sim->n_gpus - 1, &index);
     bool is_index = !err;
     gs_error_free(err);
-    for (unsigned i = 0; i < seg->n_gpus; i++) {
-        if (is_index ? i == index : gs_slice_eq_str(word, seg->gpus[i].uuid)) {
-            add_visible(list, i, whole_timeline(&seg->gpus[i]));
+    for (unsigned i = 0; i < sim->n_gpus; i++) {
+        if (is_index ? i == index : gs_slice_eq_str(word, sim->boards[i].uuid)) {
+            add_visible(list, i, whole_timeline(&sim->boards[i]));
             return true;
         }
     }
     return false;
 }
 
-static void add_all(const struct shm_segment *seg, struct visible_list *list)
+static void add_all(const struct sim *sim, struct visible_list *list)
 {
-    for (unsigned i = 0; i < seg->n_gpus; i++) {
-        if (seg->gpus[i].n_mig == 0)
+    for (unsigned i = 0; i < sim->n_gpus; i++) {
+        if (sim->boards[i].n_mig == 0)
             add_visible(list, i, 0);
-        for (unsigned m = 0; m < seg->gpus[i].n_mig; m++)
+        for (unsigned m = 0; m < sim->boards[i].n_mig; m++)
             add_visible(list, i, 1 + m);
     }
 }
 
 // As CUDA reads the variable: the list ends before the first entry that names nothing.
-static void list_visible(const struct shm_segment *seg, const char *variable,
-                         struct visible_list *list)
+static void list_visible(const struct sim *sim, const char *variable, struct visible_list *list)
 {
     list->n = 0;
     if (!variable) {
-        add_all(seg, list);
+        add_all(sim, list);
         return;
     }
     struct gs_slice rest = gs_slice_of(variable);
     while (rest.data) {
         struct gs_slice word = gs_slice_trim(gs_slice_cut(&rest, ','));
-        if (!word.len || !add_named(seg, word, list))
+        if (!word.len || !add_named(sim, word, list))
             return;
     }
 }
@@ -120,7 +119,7 @@ static struct gs_error *choose(const struct sim *sim, unsigned ordinal, struct v
 {
     const char *variable = getenv("CUDA_VISIBLE_DEVICES");
     struct visible_list list;
-    list_visible(sim->seg, variable, &list);
+    list_visible(sim, variable, &list);
     if (ordinal >= list.n)
         return gs_error_new(GS_ENOTFOUND,
                             "no simulated device %u: CUDA_VISIBLE_DEVICES%s%s shows %u of "
@@ -133,7 +132,7 @@ static struct gs_error *choose(const struct sim *sim, unsigned ordinal, struct v
 
 static struct gs_error *lost_error(const struct sim_ctx *c)
 {
-    return gs_error_new(GS_EUNAVAIL, "the simulated GPU %u (%s) is lost", c->index, c->gpu->uuid);
+    return gs_error_new(GS_EUNAVAIL, "the simulated GPU %u (%s) is lost", c->index, c->board->uuid);
 }
 
 static struct gs_error *enter(struct sim_ctx *c, unsigned ordinal)
@@ -148,11 +147,13 @@ static struct gs_error *enter(struct sim_ctx *c, unsigned ordinal)
     c->index = v.gpu;
     c->timeline = v.timeline;
     c->gpu = &c->sim->seg->gpus[v.gpu];
+    c->board = &c->sim->boards[v.gpu];
     c->pid = (pid_t)id.pid;
     SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
-    return process_open(c->gpu, &id, v.timeline, &c->place);
+    err = process_open(c->gpu, &id, v.timeline, &c->place);
+    return err ? gs_error_wrap(err, "%s", c->board->uuid) : NULL;
 }
 
 struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret)
@@ -213,10 +214,11 @@ struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_all
     SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
-    uint64_t limit = process_memory_limit(c->gpu, c->timeline);
-    if (bytes > limit - process_memory_used(c->gpu, c->timeline))
+    uint64_t limit = process_memory_limit(c->board, c->timeline);
+    uint64_t before = process_memory_used(c->gpu, c->board, c->timeline);
+    if (before > limit || bytes > limit - before)
         process_reap(c->gpu);
-    uint64_t used = process_memory_used(c->gpu, c->timeline);
+    uint64_t used = process_memory_used(c->gpu, c->board, c->timeline);
     if (used > limit || bytes > limit - used)
         return gs_error_new(GS_ELIMIT,
                             "out of memory: %llu MiB wanted, the simulated GPU %u has %llu of "
@@ -275,8 +277,9 @@ static struct gs_error *reserve(struct sim_ctx *c, int64_t earliest, int64_t len
 // takes longer, one that wants fewer takes more of the instance than of the whole.
 static void fit(const struct sim_ctx *c, double sm_share, int64_t *length, uint32_t *ret_share_ppm)
 {
-    double part = (double)c->gpu->timelines[c->timeline].sm_ppm / SHM_PPM;
-    double share = part > 0 ? sm_share / part : sm_share;
+    const struct shm_board *b = c->board;
+    double part = c->timeline ? (double)b->mig[c->timeline - 1].sms / b->model.sms : 1;
+    double share = sm_share / part;
     if (share > 1) {
         *length = (int64_t)((double)*length * share);
         share = 1;

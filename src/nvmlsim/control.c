@@ -46,36 +46,37 @@ struct gs_error *sim_list(char ***ret_names, size_t *ret_n)
     return NULL;
 }
 
-static void copy_mig(const struct shm_gpu *g, struct sim_gpu_info *ret)
+static void copy_mig(const struct shm_gpu *g, const struct shm_board *b, struct sim_gpu_info *ret)
 {
-    ret->n_mig = g->n_mig;
-    for (unsigned i = 0; i < g->n_mig && i < SIM_MAX_MIG; i++) {
-        memcpy(ret->mig_uuid[i], g->mig[i].uuid, sizeof(ret->mig_uuid[i]));
-        memcpy(ret->mig_profile[i], g->mig[i].profile, sizeof(ret->mig_profile[i]));
-        ret->mig_memory_total[i] = g->mig[i].memory;
-        ret->mig_memory_used[i] = process_memory_used(g, 1 + i);
+    ret->n_mig = b->n_mig;
+    for (unsigned i = 0; i < b->n_mig; i++) {
+        memcpy(ret->mig_uuid[i], b->mig[i].uuid, sizeof(ret->mig_uuid[i]));
+        memcpy(ret->mig_profile[i], b->mig[i].profile, sizeof(ret->mig_profile[i]));
+        ret->mig_memory_total[i] = b->mig[i].memory;
+        ret->mig_memory_used[i] = process_memory_used(g, b, 1 + i);
     }
 }
 
 void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret)
 {
     memset(ret, 0, sizeof(*ret));
-    if (gpu >= s->seg->n_gpus)
+    if (gpu >= s->n_gpus)
         return;
     struct shm_gpu *g = &s->seg->gpus[gpu];
+    const struct shm_board *b = &s->boards[gpu];
     SHM_HOLD(held, &g->lock);
     process_reap(g);
     struct account_gauges v;
-    account_gauges(g, s->seg->created, gs_mono_ns(), &v);
-    memcpy(ret->uuid, g->uuid, sizeof(ret->uuid));
-    memcpy(ret->model, g->model.name, sizeof(ret->model));
-    memcpy(ret->product, g->model.product, sizeof(ret->product));
-    memcpy(ret->pci_bus_id, g->pci_bus_id, sizeof(ret->pci_bus_id));
-    ret->memory_total = g->memory;
-    ret->memory_reserved = g->reserved;
+    account_gauges(g, b, s->created, gs_mono_ns(), &v);
+    memcpy(ret->uuid, b->uuid, sizeof(ret->uuid));
+    memcpy(ret->model, b->model.name, sizeof(ret->model));
+    memcpy(ret->product, b->model.product, sizeof(ret->product));
+    memcpy(ret->pci_bus_id, b->pci_bus_id, sizeof(ret->pci_bus_id));
+    ret->memory_total = b->memory;
+    ret->memory_reserved = b->reserved;
     ret->memory_used = process_memory_all(g);
-    ret->time_slices = g->time_slices;
-    copy_mig(g, ret);
+    ret->time_slices = b->time_slices;
+    copy_mig(g, b, ret);
     ret->util_percent = v.gpu_util;
     ret->power_mw = v.power_mw;
     ret->temp_c = v.temp_c;
@@ -105,9 +106,9 @@ static struct gs_error *check_call(const char *call)
 
 static struct gs_error *check_gpu(const struct sim *s, int gpu)
 {
-    if (gpu >= (int)s->seg->n_gpus)
+    if (gpu >= (int)s->n_gpus)
         return gs_error_new(GS_EINVAL, "there is no GPU %d in %s: it has %u, numbered from 0", gpu,
-                            s->name, s->seg->n_gpus);
+                            s->name, s->n_gpus);
     return NULL;
 }
 
@@ -231,7 +232,7 @@ static void clear_values(struct shm_gpu *g)
 
 void sim_clear_faults(struct sim *s)
 {
-    for (unsigned i = 0; i < s->seg->n_gpus; i++)
+    for (unsigned i = 0; i < s->n_gpus; i++)
         clear_values(&s->seg->gpus[i]);
     SHM_HOLD(held, &s->seg->lock);
     memset(s->seg->faults, 0, sizeof(s->seg->faults));

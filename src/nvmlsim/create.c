@@ -32,12 +32,12 @@ static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *s
                                  const char *segment, unsigned index)
 {
     struct sim_mig_placed placed[SIM_MAX_MIG];
-    struct gs_error *err = sim_mig_place_spec(spec, &g->model, placed);
+    struct gs_error *err = sim_mig_place_spec(spec, &g->board.model, placed);
     if (err)
         return err;
     for (unsigned i = 0; i < spec->n_mig; i++) {
         const struct sim_mig_profile *p = placed[i].profile;
-        struct shm_mig *m = &g->mig[i];
+        struct shm_mig *m = &g->board.mig[i];
         if (placed[i].ci_slices == p->slices)
             snprintf(m->profile, sizeof(m->profile), "%s", p->name);
         else
@@ -54,24 +54,25 @@ static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *s
         m->ci_slices = placed[i].ci_slices;
         m->sms = p->sms * m->ci_slices / p->slices;
         m->memory = p->memory_mib * MIB;
-        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)m->sms * SHM_PPM / g->model.sms);
+        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)m->sms * SHM_PPM / g->board.model.sms);
     }
-    g->n_mig = spec->n_mig;
+    g->board.n_mig = spec->n_mig;
     return NULL;
 }
 
 static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *spec,
                                  const char *segment, unsigned index)
 {
-    struct gs_error *err = sim_model_resolve(spec, &g->model);
+    struct gs_error *err = sim_model_resolve(spec, &g->board.model);
     if (err)
         return err;
-    g->memory = g->model.memory_mib * MIB;
-    g->reserved = g->model.reserved_mib * MIB;
-    g->time_slices = spec->time_slices ? spec->time_slices : 1;
-    g->pci_bus = 0x10 + 8 * index;
-    snprintf(g->pci_bus_id, sizeof(g->pci_bus_id), "%08X:%02X:00.0", 0U, g->pci_bus);
-    make_uuid("GPU", segment, index, 0, g->uuid, sizeof(g->uuid));
+    g->board.memory = g->board.model.memory_mib * MIB;
+    g->board.reserved = g->board.model.reserved_mib * MIB;
+    g->board.time_slices = spec->time_slices ? spec->time_slices : 1;
+    g->board.pci_bus = 0x10 + 8 * index;
+    snprintf(g->board.pci_bus_id, sizeof(g->board.pci_bus_id), "%08X:%02X:00.0", 0U,
+             g->board.pci_bus);
+    make_uuid("GPU", segment, index, 0, g->board.uuid, sizeof(g->board.uuid));
     g->timelines[0].sm_ppm = SHM_PPM;
     if (spec->n_mig)
         err = fill_mig(g, spec, segment, index);
@@ -95,7 +96,7 @@ static struct gs_error *fill_segment(struct sim *s, const struct sim_spec *spec)
     seg->size = s->size;
     seg->created = gs_mono_ns();
     __atomic_store_n(&seg->magic, SHM_MAGIC, __ATOMIC_RELEASE);
-    return NULL;
+    return shm_copy_facts(s);
 }
 
 // Takes an old segment of that name away unless a process is attached to it.

@@ -6,45 +6,59 @@
 
 // A client that was late by more than this (stopped, starved) has left its device idle.
 #define LATE_LIMIT_NS (50 * GS_NS_PER_MS)
+#define MOST_AHEAD_NS (SHM_RESERVATIONS * DEVICE_SLICE_NS)
 // A kernel on all SMs is taken to move half of what the memory can.
 #define MEM_PER_SM 2
 
-static void drop_ended(struct shm_timeline *t, int64_t now)
+// Returns how many are left.
+static uint32_t drop_ended(struct shm_timeline *t, int64_t now)
 {
     uint32_t kept = 0;
-    uint32_t n = t->n < SHM_RESERVATIONS ? t->n : SHM_RESERVATIONS;
+    uint32_t n = shm_reserved(t);
     for (uint32_t i = 0; i < n; i++) {
         struct shm_reservation r = t->reservations[i];
+        if (r.end > now + MOST_AHEAD_NS)
+            continue; // none of ours
         if (r.end > now)
             t->reservations[kept++] = r;
         else if (r.end > t->floor)
             t->floor = r.end;
     }
     t->n = kept;
+    return kept;
 }
 
 // All reservations start at or before `from`, so what is free can only grow when one of them ends.
-static int64_t first_room(const struct shm_timeline *t, int64_t from, uint32_t share_ppm)
+static int64_t first_room(const struct shm_timeline *t, uint32_t n, int64_t from,
+                          uint32_t share_ppm)
 {
-    for (;;) {
+    for (uint32_t step = 0; step <= n; step++) {
         uint64_t used = 0;
         int64_t next = INT64_MAX;
-        for (uint32_t i = 0; i < t->n; i++) {
-            if (t->reservations[i].end <= from)
+        for (uint32_t i = 0; i < n; i++) {
+            struct shm_reservation r = t->reservations[i];
+            if (r.end <= from)
                 continue;
-            used += t->reservations[i].share_ppm;
-            if (t->reservations[i].end < next)
-                next = t->reservations[i].end;
+            used += r.share_ppm;
+            if (r.end < next)
+                next = r.end;
         }
         if (used + share_ppm <= SHM_PPM || next == INT64_MAX)
-            return from;
+            break;
         from = next;
     }
+    return from;
 }
 
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+// What is ahead of now is at most what the reservations can take.
+static int64_t not_far(int64_t t, int64_t now)
+{
+    return t < now + MOST_AHEAD_NS ? t : now;
 }
 
 // Rounded up, where account_totals rounds what lies ahead down: totals as of now never step back.
@@ -56,9 +70,9 @@ static uint64_t part_of(uint64_t ns, uint64_t ppm)
 static void book(struct shm_gpu *g, unsigned process, struct shm_timeline *t,
                  const struct device_slice *s, uint32_t share_ppm)
 {
-    uint32_t sm_ppm = (uint32_t)part_of(share_ppm, t->sm_ppm);
+    uint32_t sm_ppm = (uint32_t)part_of(share_ppm, shm_sm_ppm(t));
     uint64_t length = (uint64_t)(s->end - s->start);
-    int64_t fresh = later(t->busy_end, s->start);
+    int64_t fresh = later(__atomic_load_n(&t->busy_end, __ATOMIC_RELAXED), s->start);
     t->busy_ns += s->end > fresh ? (uint64_t)(s->end - fresh) : 0;
     t->sm_ns += part_of(length, sm_ppm);
     t->mem_ns += part_of(length, sm_ppm) / MEM_PER_SM;
@@ -73,16 +87,19 @@ bool device_reserve(struct shm_gpu *g, unsigned process, int64_t earliest, int64
                     int64_t length, uint32_t share_ppm, struct device_slice *ret)
 {
     struct shm_timeline *t = &g->timelines[g->processes[process].timeline % SHM_TIMELINES];
-    drop_ended(t, now);
-    if (t->n >= SHM_RESERVATIONS)
+    uint32_t n = drop_ended(t, now);
+    if (n >= SHM_RESERVATIONS)
         return false;
-    int64_t from = later(later(earliest, now - LATE_LIMIT_NS), later(t->last_start, t->floor));
-    struct device_slice s = {.start = first_room(t, from, share_ppm)};
+    int64_t last_start = __atomic_load_n(&t->last_start, __ATOMIC_RELAXED);
+    int64_t floor = __atomic_load_n(&t->floor, __ATOMIC_RELAXED);
+    int64_t from = later(later(earliest, now - LATE_LIMIT_NS),
+                         later(not_far(last_start, now), not_far(floor, now)));
+    struct device_slice s = {.start = not_far(first_room(t, n, from, share_ppm), now)};
     s.end = s.start + length;
     book(g, process, t, &s, share_ppm);
-    t->reservations[t->n] =
+    t->reservations[n] =
         (struct shm_reservation){.start = s.start, .end = s.end, .share_ppm = share_ppm};
-    t->n++;
+    t->n = n + 1;
     t->last_start = s.start;
     *ret = s;
     return true;

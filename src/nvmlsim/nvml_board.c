@@ -35,7 +35,7 @@ static nvmlReturn_t pcie_generation(const char *fn, nvmlDevice_t device, unsigne
 {
     NVML_CALL c = call_device(fn, device, CALL_GPU, ret != NULL);
     if (!c.rc)
-        *ret = c.gpu->model.pcie_gen;
+        *ret = c.board->model.pcie_gen;
     return c.rc;
 }
 
@@ -124,7 +124,7 @@ static nvmlReturn_t retired_pages(const char *fn, nvmlDevice_t device, bool vali
     NVML_CALL c = call_device(fn, device, CALL_ECC, valid);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.arch > SIM_VOLTA)
+    if (c.board->model.arch > SIM_VOLTA)
         return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     return NVML_SUCCESS;
@@ -198,11 +198,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
         !(version == 2 && size == offsetof(nvmlGpuFabricInfo_v3_t, healthSummary)))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     nvmlGpuFabricInfo_v3_t f = {.version = info->version};
-    if (c.gpu->model.nvlinks >= NVSWITCH_LINKS) {
+    if (c.board->model.nvlinks >= NVSWITCH_LINKS) {
         f.state = COMPLETED;
         f.healthMask = ALL_WELL;
         f.healthSummary = HEALTHY;
-        if (c.gpu->model.c2c_links) // one of a rack: its NVLinks reach other machines
+        if (c.board->model.c2c_links) // one of a rack: its NVLinks reach other machines
             memcpy(f.clusterUuid, "gpuscale-cluster", sizeof(f.clusterUuid));
     }
     uint64_t set = 0;
@@ -224,7 +224,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device
     NVML_CALL c = call_device(__func__, device, CALL_ECC, s != NULL);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.arch < SIM_BLACKWELL)
+    if (c.board->model.arch < SIM_BLACKWELL)
         return NVML_ERROR_NOT_SUPPORTED;
     if (s->version != NVML_VERSION_WORD(nvmlUnrepairableMemoryStatus_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -237,8 +237,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device
 static struct nvml_call nvlink(const char *fn, nvmlDevice_t device, unsigned link, bool valid)
 {
     struct nvml_call c = call_device(fn, device, CALL_NO_MIG, valid);
-    if (!c.rc && link >= c.gpu->model.nvlinks)
-        c.rc = c.gpu->model.nvlinks ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
+    if (!c.rc && link >= c.board->model.nvlinks)
+        c.rc = c.board->model.nvlinks ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
     return c;
 }
 
@@ -263,12 +263,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t o
         NVML_CALL peer = call_device(__func__, other, CALL_ANY, true);
         if (peer.rc)
             return peer.rc;
-        peer_links = peer.gpu->model.nvlinks > 0;
+        peer_links = peer.board->model.nvlinks > 0;
     }
     NVML_CALL c =
         call_device(__func__, device, CALL_ANY, status && index >= 0 && index < N_INDICES);
     if (!c.rc)
-        *status = index != INDEX_NVLINK || (peer_links && c.gpu->model.nvlinks)
+        *status = index != INDEX_NVLINK || (peer_links && c.board->model.nvlinks)
                       ? STATUS_OK
                       : STATUS_NOT_SUPPORTED;
     return c.rc;
@@ -280,7 +280,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned l
     NVML_CALL c = nvlink(__func__, device, link, version != NULL);
     if (c.rc)
         return c.rc;
-    uint32_t arch = c.gpu->model.arch;
+    uint32_t arch = c.board->model.arch;
     *version = arch >= SIM_BLACKWELL ? 5 : arch >= SIM_HOPPER ? 4 : arch >= SIM_AMPERE ? 3 : 2;
     return NVML_SUCCESS;
 }

@@ -13,7 +13,7 @@ struct nvml_event_set {
     uint64_t next[SIM_MAX_GPUS]; // number of the next event to look at
 };
 
-static uint64_t supported(const struct shm_gpu *g)
+static uint64_t supported(const struct shm_board *g)
 {
     return NVML_EVENT_XID | (g->model.flags & SIM_ECC ? NVML_EVENT_SBE | NVML_EVENT_DBE : 0);
 }
@@ -34,7 +34,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device,
 {
     NVML_CALL c = call_device(__func__, device, CALL_GPU, types != NULL);
     if (!c.rc)
-        *types = supported(c.gpu);
+        *types = supported(c.board);
     return c.rc;
 }
 
@@ -44,7 +44,7 @@ NVML_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned lon
     NVML_CALL c = call_device(__func__, device, CALL_GPU, set != NULL);
     if (c.rc)
         return c.rc;
-    if (types & ~supported(c.gpu))
+    if (types & ~supported(c.board))
         return NVML_ERROR_NOT_SUPPORTED;
     uint64_t now;
     {
@@ -62,34 +62,37 @@ static bool next_of_gpu(struct nvml_event_set *set, struct shm_gpu *g, unsigned 
                         nvmlEventData_t *ret)
 {
     SHM_HOLD(held, &g->lock);
-    if (g->n_events > SHM_EVENTS && set->next[index] < g->n_events - SHM_EVENTS)
-        set->next[index] = g->n_events - SHM_EVENTS; // older ones are overwritten
-    while (set->next[index] < g->n_events) {
-        const struct shm_event *e = &g->events[set->next[index]++ % SHM_EVENTS];
-        if (!(e->type & set->mask[index]))
+    uint64_t n = __atomic_load_n(&g->n_events, __ATOMIC_RELAXED);
+    if (n > SHM_EVENTS && set->next[index] < n - SHM_EVENTS)
+        set->next[index] = n - SHM_EVENTS; // older ones are overwritten
+    if (set->next[index] > n)
+        set->next[index] = n;
+    while (set->next[index] < n) {
+        const struct shm_event e = g->events[set->next[index]++ % SHM_EVENTS];
+        if (!(e.type & set->mask[index]))
             continue;
         *ret = (nvmlEventData_t){.device = device_handle(index, 0),
-                                 .eventType = e->type,
-                                 .eventData = e->data,
-                                 .gpuInstanceId = e->gi_id,
-                                 .computeInstanceId = e->ci_id};
+                                 .eventType = e.type,
+                                 .eventData = e.data,
+                                 .gpuInstanceId = e.gi_id,
+                                 .computeInstanceId = e.ci_id};
         return true;
     }
     return false;
 }
 
 // An event, else GPU_IS_LOST when a registered GPU is, else TIMEOUT.
-static nvmlReturn_t poll_set(struct nvml_event_set *set, struct shm_segment *seg,
+static nvmlReturn_t poll_set(struct nvml_event_set *set, const struct nvml_call *c,
                              nvmlEventData_t *ret)
 {
     bool lost = false;
     SHM_HOLD(held, &set->lock);
-    for (unsigned i = 0; i < seg->n_gpus; i++) {
+    for (unsigned i = 0; i < c->sim->n_gpus; i++) {
         if (!set->mask[i])
             continue;
-        if (next_of_gpu(set, &seg->gpus[i], i, ret))
+        if (next_of_gpu(set, &c->seg->gpus[i], i, ret))
             return NVML_SUCCESS;
-        lost = lost || __atomic_load_n(&seg->gpus[i].lost, __ATOMIC_ACQUIRE);
+        lost = lost || __atomic_load_n(&c->seg->gpus[i].lost, __ATOMIC_ACQUIRE);
     }
     return lost ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_TIMEOUT;
 }
@@ -102,7 +105,7 @@ static nvmlReturn_t wait_step(nvmlEventSet_t set, int64_t until, nvmlEventData_t
     if (c.rc)
         return c.rc;
     uint32_t seen = __atomic_load_n(&c.seg->event_seq, __ATOMIC_ACQUIRE);
-    nvmlReturn_t rc = poll_set(set, c.seg, ret);
+    nvmlReturn_t rc = poll_set(set, &c, ret);
     int64_t left_ms = (until - gs_mono_ns() + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
     if (rc == NVML_ERROR_TIMEOUT && left_ms > 0)
         shm_event_wait(c.seg, seen, left_ms < WAIT_STEP_MS ? (unsigned)left_ms : WAIT_STEP_MS);

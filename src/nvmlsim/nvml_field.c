@@ -8,11 +8,11 @@
 
 // --- samples: one for each bucket ---
 
-static uint32_t sample_value(const struct shm_gpu *g, int type, uint32_t bucket)
+static uint32_t sample_value(const struct nvml_call *c, int type, uint32_t bucket)
 {
     struct account_sum sum;
-    account_sum_gpu(g, bucket, bucket + 1, &sum);
-    const struct sim_model *m = &g->model;
+    account_sum_gpu(c->gpu, c->board->n_mig, bucket, bucket + 1, &sum);
+    const struct sim_model *m = &c->board->model;
     switch (type) {
     case NVML_SAMPLE_POWER:
         return account_power_mw(m, sum.sm_ns, sum.span_ns);
@@ -46,7 +46,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
         return NVML_ERROR_NOT_SUPPORTED;
     *value_type = NVML_VALUE_U32;
     SHM_HOLD(held, &c.gpu->lock);
-    int64_t created = c.seg->created, now = gs_mono_ns();
+    int64_t created = c.sim->created, now = gs_mono_ns();
     int64_t since = last_seen ? mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0;
     uint32_t first, end;
     account_window(since > created ? since : created, now, &first, &end);
@@ -61,7 +61,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
     for (uint32_t id = first; id != end; id++)
         samples[id - first] =
             (nvmlSample_t){.timeStamp = unix_us_of((int64_t)(id + 1) * SHM_BUCKET_NS),
-                           .sampleValue.u32 = sample_value(c.gpu, type, id)};
+                           .sampleValue.u32 = sample_value(&c, type, id)};
     *count = end - first;
     return NVML_SUCCESS;
 }
@@ -157,7 +157,7 @@ static int give_i32(nvmlFieldValue_t *f, int32_t v)
 }
 
 // Counters that stand at 0 where the board has them. Not one of those: -1.
-static int fill_counter(const struct shm_gpu *g, nvmlFieldValue_t *f)
+static int fill_counter(const struct shm_board *g, nvmlFieldValue_t *f)
 {
     const struct sim_model *m = &g->model;
     bool ecc = m->flags & SIM_ECC;
@@ -242,7 +242,7 @@ static int fill_nvlink5(const struct sim_model *m, nvmlFieldValue_t *f)
     return give_u64(f, rate ? BER_NONE : 0);
 }
 
-static int fill_remap(const struct shm_gpu *g, nvmlFieldValue_t *f)
+static int fill_remap(const struct shm_board *g, nvmlFieldValue_t *f)
 {
     bool has = (g->model.flags & SIM_ECC) && g->model.arch >= SIM_AMPERE && !g->n_mig;
     return has ? give_u32(f, 0) : NVML_ERROR_NOT_SUPPORTED;
@@ -274,7 +274,8 @@ static int fill_power(const struct sim_model *m, const struct account_gauges *v,
     }
 }
 
-static int fill_field(const struct shm_gpu *g, const struct account_gauges *v, nvmlFieldValue_t *f)
+static int fill_field(const struct shm_board *g, const struct account_gauges *v,
+                      nvmlFieldValue_t *f)
 {
     const struct sim_model *m = &g->model;
     int rc = fill_counter(g, f);
@@ -329,7 +330,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
         else if (read_set_value(&c, values[i].fieldId, &set))
             values[i].nvmlReturn = give_u64(&values[i], set);
         else
-            values[i].nvmlReturn = fill_field(c.gpu, &v, &values[i]);
+            values[i].nvmlReturn = fill_field(c.board, &v, &values[i]);
         values[i].timestamp = (int64_t)unix_us_of(start);
         values[i].latencyUsec = (gs_mono_ns() - start) / 1000;
     }

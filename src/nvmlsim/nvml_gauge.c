@@ -61,15 +61,16 @@ NVML_API nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned 
 static nvmlReturn_t read_memory(const struct nvml_call *c, nvmlMemory_v2_t *ret)
 {
     struct shm_gpu *g = c->gpu;
+    const struct shm_board *b = c->board;
     unsigned timeline = c->device->timeline;
-    if (timeline == 0 && g->n_mig && !is_privileged())
+    if (timeline == 0 && b->n_mig && !is_privileged())
         return NVML_ERROR_NO_PERMISSION;
     SHM_HOLD(held, &g->lock);
     process_reap(g);
     nvmlMemory_v2_t m = {.version = ret->version,
-                         .total = timeline ? g->mig[timeline - 1].memory : g->memory,
-                         .reserved = timeline ? 0 : g->reserved};
-    m.used = timeline ? process_memory_used(g, timeline) : process_memory_all(g);
+                         .total = timeline ? b->mig[timeline - 1].memory : b->memory,
+                         .reserved = timeline ? 0 : b->reserved};
+    m.used = timeline ? process_memory_used(g, b, timeline) : process_memory_all(g);
     uint64_t room = m.total - m.reserved;
     m.free = room > m.used ? room - m.used : 0;
     *ret = m;
@@ -101,9 +102,9 @@ NVML_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlMemor
     NVML_CALL c = call_device(__func__, device, CALL_ANY, memory != NULL);
     if (c.rc)
         return c.rc;
-    if (!device_is_mig(&c) && c.gpu->n_mig && !is_privileged())
+    if (!device_is_mig(&c) && c.board->n_mig && !is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    uint64_t total = (uint64_t)c.gpu->model.bar1_mib << 20;
+    uint64_t total = (uint64_t)c.board->model.bar1_mib << 20;
     if (device_is_mig(&c))
         total = total / 8 * device_mig(&c)->mem_slices;
     uint64_t used = UINT64_C(1) << 20;
@@ -144,7 +145,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int
     NVML_CALL c = call_device(__func__, device, CALL_GPU, celsius && type >= 0);
     if (c.rc)
         return c.rc;
-    uint32_t slowdown = c.gpu->model.slowdown_temp_c;
+    uint32_t slowdown = c.board->model.slowdown_temp_c;
     switch (type) {
     case THRESHOLD_SHUTDOWN:
         *celsius = slowdown + 5;
@@ -153,7 +154,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int
         *celsius = slowdown;
         return NVML_SUCCESS;
     case THRESHOLD_MEM_MAX:
-        if (!(c.gpu->model.flags & SIM_HBM))
+        if (!(c.board->model.flags & SIM_HBM))
             return NVML_ERROR_NOT_SUPPORTED;
         *celsius = 95;
         return NVML_SUCCESS;
@@ -173,11 +174,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
         return c.rc;
     if (margin->version != NVML_VERSION_WORD(nvmlMarginTemperature_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (c.gpu->model.arch < SIM_ADA)
+    if (c.board->model.arch < SIM_ADA)
         return NVML_ERROR_NOT_SUPPORTED;
     struct account_gauges v;
     read_gauges(&c, &v);
-    margin->marginTemperature = (int32_t)c.gpu->model.slowdown_temp_c - 4 - (int32_t)v.temp_c;
+    margin->marginTemperature = (int32_t)c.board->model.slowdown_temp_c - 4 - (int32_t)v.temp_c;
     return NVML_SUCCESS;
 }
 
@@ -208,7 +209,7 @@ static nvmlReturn_t power_limit(const char *fn, nvmlDevice_t device, unsigned *m
 {
     NVML_CALL c = call_device(fn, device, CALL_GPU, mw != NULL);
     if (!c.rc)
-        *mw = c.gpu->model.max_w * 1000;
+        *mw = c.board->model.max_w * 1000;
     return c.rc;
 }
 
@@ -233,15 +234,15 @@ NVML_API nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t 
 {
     NVML_CALL c = call_device(__func__, device, CALL_GPU, min_mw && max_mw);
     if (!c.rc) {
-        *min_mw = c.gpu->model.max_w * 1000 / 2;
-        *max_mw = c.gpu->model.max_w * 1000;
+        *min_mw = c.board->model.max_w * 1000 / 2;
+        *max_mw = c.board->model.max_w * 1000;
     }
     return c.rc;
 }
 
 static unsigned max_clock(const struct nvml_call *c, int type)
 {
-    return type == CLOCK_MEM ? c->gpu->model.mem_max_mhz : c->gpu->model.sm_max_mhz;
+    return type == CLOCK_MEM ? c->board->model.mem_max_mhz : c->board->model.sm_max_mhz;
 }
 
 static unsigned current_clock(const struct nvml_call *c, int type)
@@ -289,7 +290,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, int ty
     NVML_CALL c = call_device(__func__, device, CALL_GPU, mhz && clock_type(type));
     if (c.rc)
         return c.rc;
-    if (type == CLOCK_VIDEO || (c.gpu->model.flags & SIM_CONSUMER))
+    if (type == CLOCK_VIDEO || (c.board->model.flags & SIM_CONSUMER))
         return NVML_ERROR_NOT_SUPPORTED;
     *mhz = max_clock(&c, type);
     return NVML_SUCCESS;
@@ -301,7 +302,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *st
     NVML_CALL c = call_device(__func__, device, CALL_GPU, state != NULL);
     if (c.rc)
         return c.rc;
-    bool active = current_clock(&c, CLOCK_MEM) == c.gpu->model.mem_max_mhz;
+    bool active = current_clock(&c, CLOCK_MEM) == c.board->model.mem_max_mhz;
     *state = active ? PSTATE_FULL : PSTATE_IDLE;
     return NVML_SUCCESS;
 }
@@ -311,7 +312,7 @@ static unsigned fan_percent(const struct nvml_call *c)
 {
     struct account_gauges v;
     read_gauges(c, &v);
-    const struct sim_model *m = &c->gpu->model;
+    const struct sim_model *m = &c->board->model;
     return 30 + 40 * (v.temp_c - m->idle_temp_c) / (m->max_temp_c - m->idle_temp_c);
 }
 
@@ -335,7 +336,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *count)
 {
     NVML_CALL c = call_device(__func__, device, CALL_GPU, count != NULL);
     if (!c.rc)
-        *count = c.gpu->model.flags & SIM_FAN ? N_FANS : 0;
+        *count = c.board->model.flags & SIM_FAN ? N_FANS : 0;
     return c.rc;
 }
 

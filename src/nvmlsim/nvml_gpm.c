@@ -35,7 +35,7 @@ NVML_API nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupp
         return c.rc;
     if (support->version != GPM_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    support->isSupportedDevice = c.gpu->model.arch >= SIM_HOPPER;
+    support->isSupportedDevice = c.board->model.arch >= SIM_HOPPER;
     return NVML_SUCCESS;
 }
 
@@ -60,7 +60,7 @@ static void add_timeline(const struct shm_timeline *t, int64_t now, bool of_whol
 {
     struct account_sum sum;
     account_totals(t, now, &sum);
-    double part = (double)t->sm_ppm / SHM_PPM;
+    double part = (double)shm_sm_ppm(t) / SHM_PPM;
     double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts its own SMs
     sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
     sample->sm += (double)sum.sm_ns * scale;
@@ -73,32 +73,33 @@ static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSamp
     double all = 0;
     SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
-    for (unsigned i = 0; i < c->gpu->n_mig; i++)
-        if (c->gpu->mig[i].gi_id == gi_id)
-            all += c->gpu->timelines[1 + i].sm_ppm;
-    for (unsigned i = 0; i < c->gpu->n_mig && all > 0; i++) {
+    for (unsigned i = 0; i < c->board->n_mig; i++)
+        if (c->board->mig[i].gi_id == gi_id)
+            all += shm_sm_ppm(&c->gpu->timelines[1 + i]);
+    for (unsigned i = 0; i < c->board->n_mig && all > 0; i++) {
         struct nvml_gpm_sample own = {0};
         const struct shm_timeline *t = &c->gpu->timelines[1 + i];
-        if (c->gpu->mig[i].gi_id != gi_id)
+        if (c->board->mig[i].gi_id != gi_id)
             continue;
         add_timeline(t, sample->at, false, &own);
-        sample->busy += own.busy * t->sm_ppm / all;
-        sample->sm += own.sm * t->sm_ppm / all;
-        sample->mem += own.mem * t->sm_ppm / all;
+        double part = shm_sm_ppm(t) / all;
+        sample->busy += own.busy * part;
+        sample->sm += own.sm * part;
+        sample->mem += own.mem * part;
     }
 }
 
 static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
 {
     if (timeline) {
-        take_instance(c, c->gpu->mig[timeline - 1].gi_id, sample);
+        take_instance(c, c->board->mig[timeline - 1].gi_id, sample);
         return;
     }
     SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns(), // the links are the whole GPU's
-                                       .nvlinks = c->gpu->model.nvlinks,
-                                       .c2c_links = c->gpu->model.c2c_links};
-    for (unsigned t = 0; t <= c->gpu->n_mig; t++)
+                                       .nvlinks = c->board->model.nvlinks,
+                                       .c2c_links = c->board->model.c2c_links};
+    for (unsigned t = 0; t <= c->board->n_mig; t++)
         add_timeline(&c->gpu->timelines[t], sample->at, true, sample);
 }
 
@@ -116,13 +117,13 @@ NVML_API nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_inst
     NVML_CALL c = call_device(__func__, device, CALL_HOPPER, sample != NULL);
     if (c.rc)
         return c.rc;
-    for (unsigned i = 0; i < c.gpu->n_mig; i++) {
-        if (c.gpu->mig[i].gi_id == gpu_instance) {
+    for (unsigned i = 0; i < c.board->n_mig; i++) {
+        if (c.board->mig[i].gi_id == gpu_instance) {
             take(&c, 1 + i, sample);
             return NVML_SUCCESS;
         }
     }
-    return c.gpu->n_mig ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
+    return c.board->n_mig ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
 }
 
 static double percent(double part, double span)

@@ -12,7 +12,7 @@ static nvmlReturn_t get_count(const char *fn, unsigned *count)
 {
     NVML_CALL c = call_system(fn, count != NULL);
     if (!c.rc)
-        *count = c.seg->n_gpus;
+        *count = c.sim->n_gpus;
     return c.rc;
 }
 
@@ -42,7 +42,7 @@ static nvmlReturn_t by_index(const char *fn, unsigned index, nvmlDevice_t *devic
         NVML_CALL c = call_system(fn, device != NULL);
         if (c.rc)
             return c.rc;
-        if (index >= c.seg->n_gpus)
+        if (index >= c.sim->n_gpus)
             return NVML_ERROR_INVALID_ARGUMENT;
     }
     return give_handle(fn, index, 0, device);
@@ -61,8 +61,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t
 static nvmlReturn_t find_uuid(const char *fn, const char *uuid, bool valid, nvmlDevice_t *ret)
 {
     NVML_CALL c = call_system(fn, valid);
-    for (unsigned i = 0; !c.rc && i < c.seg->n_gpus; i++) {
-        const struct shm_gpu *g = &c.seg->gpus[i];
+    for (unsigned i = 0; !c.rc && i < c.sim->n_gpus; i++) {
+        const struct shm_board *g = &c.sim->boards[i];
         for (unsigned t = 0; t <= g->n_mig; t++) {
             if (gs_streq(uuid, t ? g->mig[t - 1].uuid : g->uuid)) {
                 *ret = device_handle(i, t);
@@ -96,8 +96,8 @@ static bool same_bus_id(const char *full, const char *given)
 static nvmlReturn_t find_bus_id(const char *fn, const char *bus_id, bool valid, unsigned *ret)
 {
     NVML_CALL c = call_system(fn, valid);
-    for (unsigned i = 0; !c.rc && i < c.seg->n_gpus; i++) {
-        if (same_bus_id(c.seg->gpus[i].pci_bus_id, bus_id)) {
+    for (unsigned i = 0; !c.rc && i < c.sim->n_gpus; i++) {
+        if (same_bus_id(c.sim->boards[i].pci_bus_id, bus_id)) {
             *ret = i;
             return NVML_SUCCESS;
         }
@@ -136,8 +136,9 @@ NVML_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigne
     if (c.rc)
         return c.rc;
     if (!device_is_mig(&c))
-        return give_text(name, length, c.gpu->model.product);
-    GS_AUTO_FREE char *full = gs_format("%s MIG %s", c.gpu->model.product, device_mig(&c)->profile);
+        return give_text(name, length, c.board->model.product);
+    GS_AUTO_FREE char *full =
+        gs_format("%s MIG %s", c.board->model.product, device_mig(&c)->profile);
     return give_text(name, length, full);
 }
 
@@ -146,7 +147,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigne
     NVML_CALL c = call_device(__func__, device, CALL_ANY, uuid != NULL);
     if (c.rc)
         return c.rc;
-    return give_text(uuid, length, device_is_mig(&c) ? device_mig(&c)->uuid : c.gpu->uuid);
+    return give_text(uuid, length, device_is_mig(&c) ? device_mig(&c)->uuid : c.board->uuid);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
@@ -162,7 +163,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, uns
     NVML_CALL c = call_device(__func__, device, CALL_GPU, serial != NULL);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.flags & SIM_CONSUMER)
+    if (c.board->model.flags & SIM_CONSUMER)
         return NVML_ERROR_NOT_SUPPORTED;
     char text[30];
     snprintf(text, sizeof(text), "SIMULATED%04u", device->gpu);
@@ -174,12 +175,12 @@ static nvmlReturn_t pci_info(const char *fn, nvmlDevice_t device, nvmlPciInfo_t 
     NVML_CALL c = call_device(fn, device, CALL_GPU, pci != NULL);
     if (c.rc)
         return c.rc;
-    nvmlPciInfo_t info = {.bus = c.gpu->pci_bus,
-                          .pciDeviceId = c.gpu->model.pci_device_id,
-                          .pciSubSystemId = c.gpu->model.pci_device_id};
+    nvmlPciInfo_t info = {.bus = c.board->pci_bus,
+                          .pciDeviceId = c.board->model.pci_device_id,
+                          .pciSubSystemId = c.board->model.pci_device_id};
     snprintf(info.busIdLegacy, sizeof(info.busIdLegacy), "%04X:%02X:%02X.0", info.domain, info.bus,
              info.device);
-    memcpy(info.busId, c.gpu->pci_bus_id, sizeof(info.busId));
+    memcpy(info.busId, c.board->pci_bus_id, sizeof(info.busId));
     *pci = info;
     return NVML_SUCCESS;
 }
@@ -203,7 +204,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *a
 {
     NVML_CALL c = call_device(__func__, device, CALL_ANY, architecture != NULL);
     if (!c.rc)
-        *architecture = c.gpu->model.arch;
+        *architecture = c.board->model.arch;
     return c.rc;
 }
 
@@ -211,7 +212,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, int *brand)
 {
     NVML_CALL c = call_device(__func__, device, CALL_ANY, brand != NULL);
     if (!c.rc)
-        *brand = (int)c.gpu->model.brand;
+        *brand = (int)c.board->model.brand;
     return c.rc;
 }
 
@@ -220,8 +221,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, in
 {
     NVML_CALL c = call_device(__func__, device, CALL_ANY, major && minor);
     if (!c.rc) {
-        *major = (int)c.gpu->model.cc_major;
-        *minor = (int)c.gpu->model.cc_minor;
+        *major = (int)c.board->model.cc_major;
+        *minor = (int)c.board->model.cc_minor;
     }
     return c.rc;
 }

@@ -34,11 +34,11 @@ nvmlDevice_t device_handle(unsigned gpu, unsigned timeline)
     return &handles[gpu][timeline];
 }
 
-static bool valid_handle(const struct shm_segment *seg, nvmlDevice_t device)
+static bool valid_handle(const struct sim *sim, nvmlDevice_t device)
 {
     uintptr_t at = (uintptr_t)device, first = (uintptr_t)handles;
     return at >= first && at < first + sizeof(handles) && (at - first) % sizeof(*device) == 0 &&
-           device->gpu < seg->n_gpus && device->timeline <= seg->gpus[device->gpu].n_mig;
+           device->gpu < sim->n_gpus && device->timeline <= sim->boards[device->gpu].n_mig;
 }
 
 void call_leave(struct nvml_call *c)
@@ -51,6 +51,7 @@ static void call_enter(struct nvml_call *c)
 {
     pthread_rwlock_rdlock(&state_lock);
     c->entered = true;
+    c->sim = attached;
     c->seg = attached ? attached->seg : NULL;
     if (!attached)
         c->rc = NVML_ERROR_UNINITIALIZED;
@@ -108,13 +109,14 @@ static nvmlReturn_t check_device(const struct nvml_call *c, unsigned flags)
                 {CALL_VOLTA, SIM_VOLTA},
                 {CALL_AMPERE, SIM_AMPERE},
                 {CALL_HOPPER, SIM_HOPPER}};
-    const struct sim_model *m = &c->gpu->model;
+    const struct sim_model *m = &c->board->model;
     bool mig = device_is_mig(c);
     if ((flags & CALL_MIG) && !mig)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (mig && !(flags & (CALL_ANY | CALL_MIG)))
         return NVML_ERROR_NOT_SUPPORTED;
-    if (((flags & CALL_NO_MIG) && c->gpu->n_mig) || ((flags & CALL_HBM) && !(m->flags & SIM_HBM)) ||
+    if (((flags & CALL_NO_MIG) && c->board->n_mig) ||
+        ((flags & CALL_HBM) && !(m->flags & SIM_HBM)) ||
         ((flags & CALL_ECC) && !(m->flags & SIM_ECC)) ||
         ((flags & CALL_FAN) && !(m->flags & SIM_FAN)))
         return NVML_ERROR_NOT_SUPPORTED;
@@ -130,18 +132,19 @@ struct nvml_call call_device(const char *fn, nvmlDevice_t device, unsigned flags
     call_enter(&c);
     if (c.rc)
         return c;
-    if (!valid_handle(c.seg, device) || !valid) {
+    if (!valid_handle(c.sim, device) || !valid) {
         c.rc = NVML_ERROR_INVALID_ARGUMENT;
         return c;
     }
     c.device = device;
     apply_faults(&c, fn, (int)device->gpu);
     // After a hang the attachment may be another one.
-    if (!c.rc && !valid_handle(c.seg, device))
+    if (!c.rc && !valid_handle(c.sim, device))
         c.rc = NVML_ERROR_INVALID_ARGUMENT;
     if (c.rc)
         return c;
     c.gpu = &c.seg->gpus[device->gpu];
+    c.board = &c.sim->boards[device->gpu];
     if (__atomic_load_n(&c.gpu->lost, __ATOMIC_ACQUIRE))
         c.rc = NVML_ERROR_GPU_IS_LOST;
     if (!c.rc)
@@ -166,7 +169,7 @@ bool is_privileged(void)
 void read_gauges(const struct nvml_call *c, struct account_gauges *ret)
 {
     SHM_HOLD(held, &c->gpu->lock);
-    account_gauges(c->gpu, c->seg->created, gs_mono_ns(), ret);
+    account_gauges(c->gpu, c->board, c->sim->created, gs_mono_ns(), ret);
 }
 
 bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)

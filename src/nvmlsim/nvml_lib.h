@@ -37,8 +37,10 @@ enum call_flags {
 struct nvml_call {
     nvmlReturn_t rc; // not 0: return it
     bool entered;
+    const struct sim *sim;
     struct shm_segment *seg;
     struct shm_gpu *gpu;              // device calls
+    const struct shm_board *board;    // likewise
     const struct nvml_device *device; // likewise
 };
 
@@ -62,7 +64,7 @@ static inline bool device_is_mig(const struct nvml_call *c)
 
 static inline const struct shm_mig *device_mig(const struct nvml_call *c)
 {
-    return &c->gpu->mig[c->device->timeline - 1];
+    return &c->board->mig[c->device->timeline - 1];
 }
 
 // The driver tells these only to root.

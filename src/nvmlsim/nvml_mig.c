@@ -11,9 +11,9 @@ NVML_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *curren
     NVML_CALL c = call_device(__func__, device, CALL_GPU, current && pending);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.mig_slices == 0)
+    if (c.board->model.mig_slices == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    *current = *pending = c.gpu->n_mig > 0;
+    *current = *pending = c.board->n_mig > 0;
     return NVML_SUCCESS;
 }
 
@@ -21,7 +21,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsign
 {
     NVML_CALL c = call_device(__func__, device, CALL_GPU, count != NULL);
     if (!c.rc)
-        *count = c.gpu->n_mig ? c.gpu->model.mig_slices : 0;
+        *count = c.board->n_mig ? c.board->model.mig_slices : 0;
     return c.rc;
 }
 
@@ -31,11 +31,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, u
     NVML_CALL c = call_device(__func__, device, CALL_GPU, mig != NULL);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.mig_slices == 0)
+    if (c.board->model.mig_slices == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    if (index >= c.gpu->model.mig_slices)
+    if (index >= c.board->model.mig_slices)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (index >= c.gpu->n_mig)
+    if (index >= c.board->n_mig)
         return NVML_ERROR_NOT_FOUND;
     *mig = device_handle(device->gpu, 1 + index);
     return NVML_SUCCESS;
@@ -108,12 +108,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned
     NVML_CALL c = call_device(__func__, device, CALL_GPU, instance != NULL);
     if (c.rc)
         return c.rc;
-    if (c.gpu->model.mig_slices == 0 || c.gpu->n_mig == 0)
+    if (c.board->model.mig_slices == 0 || c.board->n_mig == 0)
         return NVML_ERROR_NOT_SUPPORTED;
     if (!is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    for (unsigned i = 0; i < c.gpu->n_mig; i++) {
-        if (c.gpu->mig[i].gi_id == id) {
+    for (unsigned i = 0; i < c.board->n_mig; i++) {
+        if (c.board->mig[i].gi_id == id) {
             *instance = (nvmlGpuInstance_t)(const void *)device_handle(device->gpu, 1 + i);
             return NVML_SUCCESS;
         }
@@ -145,8 +145,8 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
         return c.rc;
     if (!is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    for (unsigned i = 0; i < c.gpu->n_mig; i++) {
-        if (c.gpu->mig[i].gi_id == device_mig(&c)->gi_id && c.gpu->mig[i].ci_id == id) {
+    for (unsigned i = 0; i < c.board->n_mig; i++) {
+        if (c.board->mig[i].gi_id == device_mig(&c)->gi_id && c.board->mig[i].ci_id == id) {
             *compute = (nvmlComputeInstance_t)(const void *)device_handle(mig->gpu, 1 + i);
             return NVML_SUCCESS;
         }
@@ -157,8 +157,8 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
 // The timeline whose handle stands for the GPU instance: that of its first compute instance.
 static unsigned first_of(const struct nvml_call *c, const struct shm_mig *m)
 {
-    for (unsigned i = 0; i < c->gpu->n_mig; i++)
-        if (c->gpu->mig[i].gi_id == m->gi_id)
+    for (unsigned i = 0; i < c->board->n_mig; i++)
+        if (c->board->mig[i].gi_id == m->gi_id)
             return 1 + i;
     return 0;
 }
@@ -186,7 +186,7 @@ static nvmlReturn_t find_profile(const struct nvml_call *c, unsigned profile,
                                  const struct sim_mig_profile **ret)
 {
     unsigned n = 0;
-    const struct sim_mig_profile *profiles = sim_mig_profiles(c->gpu->model.name, &n);
+    const struct sim_mig_profile *profiles = sim_mig_profiles(c->board->model.name, &n);
     if (profile >= N_PROFILES)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned i = 0; i < n; i++) {

@@ -23,15 +23,15 @@ static void list_processes(const struct nvml_call *c, struct process_list *ret)
     SHM_HOLD(held, &g->lock);
     process_reap(g);
     for (unsigned i = 0; i < SHM_PROCESSES; i++) {
-        const struct shm_process *p = &g->processes[i];
-        if (p->state != SHM_PROC_LIVE || (wanted && p->timeline != wanted))
+        const struct shm_process p = g->processes[i];
+        if (p.state != SHM_PROC_LIVE || (wanted && p.timeline != wanted))
             continue;
-        bool in_mig = p->timeline > 0 && p->timeline <= g->n_mig;
+        bool in_mig = p.timeline > 0 && p.timeline <= c->board->n_mig;
         ret->items[ret->n++] = (nvmlProcessDetail_v1_t){
-            .pid = (uint32_t)p->pid,
-            .usedGpuMemory = p->memory,
-            .gpuInstanceId = in_mig ? g->mig[p->timeline - 1].gi_id : NVML_NO_INSTANCE,
-            .computeInstanceId = in_mig ? g->mig[p->timeline - 1].ci_id : NVML_NO_INSTANCE,
+            .pid = (uint32_t)p.pid,
+            .usedGpuMemory = p.memory,
+            .gpuInstanceId = in_mig ? c->board->mig[p.timeline - 1].gi_id : NVML_NO_INSTANCE,
+            .computeInstanceId = in_mig ? c->board->mig[p.timeline - 1].ci_id : NVML_NO_INSTANCE,
         };
     }
 }
@@ -53,8 +53,9 @@ static nvmlReturn_t give_processes(const struct process_list *list, size_t strid
 // Other users' processes on a divided GPU are for root.
 static nvmlReturn_t check_list(const struct nvml_call *c)
 {
-    return c->device->timeline == 0 && c->gpu->n_mig && !is_privileged() ? NVML_ERROR_NO_PERMISSION
-                                                                         : NVML_SUCCESS;
+    return c->device->timeline == 0 && c->board->n_mig && !is_privileged()
+               ? NVML_ERROR_NO_PERMISSION
+               : NVML_SUCCESS;
 }
 
 static nvmlReturn_t compute_processes(const char *fn, nvmlDevice_t device, size_t stride,

@@ -136,9 +136,8 @@ struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, ui
     struct shm_process *p = find_place(g, id, timeline);
     if (!p)
         return gs_error_new(GS_ELIMIT,
-                            "%d processes have the simulated device %s open; it has no "
-                            "room for more",
-                            SHM_PROCESSES, g->uuid);
+                            "%d processes have the simulated device open; it has no room for more",
+                            SHM_PROCESSES);
     unsigned place = (unsigned)(p - g->processes);
     if (!same_process(p, id) || p->timeline != timeline) {
         // Free until it is complete: a death in between leaves nothing.
@@ -164,25 +163,25 @@ void process_close(struct shm_gpu *g, unsigned place, uint64_t memory)
         end(p);
 }
 
-uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline)
+uint64_t process_memory_limit(const struct shm_board *b, uint32_t timeline)
 {
-    return timeline == 0 || timeline > g->n_mig ? g->memory - g->reserved
-                                                : g->mig[timeline - 1].memory;
+    return timeline == 0 || timeline > b->n_mig ? b->memory - b->reserved
+                                                : b->mig[timeline - 1].memory;
 }
 
 // Timelines of compute instances that share the memory of one GPU instance.
-static bool same_memory(const struct shm_gpu *g, uint32_t a, uint32_t b)
+static bool same_memory(const struct shm_board *of, uint32_t a, uint32_t b)
 {
-    bool mig = a > 0 && a <= g->n_mig && b > 0 && b <= g->n_mig;
-    return a == b || (mig && g->mig[a - 1].gi_id == g->mig[b - 1].gi_id);
+    bool mig = a > 0 && a <= of->n_mig && b > 0 && b <= of->n_mig;
+    return a == b || (mig && of->mig[a - 1].gi_id == of->mig[b - 1].gi_id);
 }
 
-uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline)
+uint64_t process_memory_used(const struct shm_gpu *g, const struct shm_board *b, uint32_t timeline)
 {
     uint64_t used = 0;
     for (unsigned i = 0; i < SHM_PROCESSES; i++)
         if (g->processes[i].state == SHM_PROC_LIVE &&
-            same_memory(g, g->processes[i].timeline, timeline))
+            same_memory(b, __atomic_load_n(&g->processes[i].timeline, __ATOMIC_RELAXED), timeline))
             used += g->processes[i].memory;
     return used;
 }

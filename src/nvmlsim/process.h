@@ -16,7 +16,7 @@ struct gs_error *process_self(struct process_id *ret);
 
 // The place of that process on that timeline, opened once more. GS_ELIMIT when all are taken.
 struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, uint32_t timeline,
-                              unsigned *ret);
+                              unsigned *ret); // the error does not name the GPU
 // Undoes one process_open and gives `memory` back.
 void process_close(struct shm_gpu *g, unsigned place, uint64_t memory);
 
@@ -24,6 +24,6 @@ void process_close(struct shm_gpu *g, unsigned place, uint64_t memory);
 void process_reap(struct shm_gpu *g);
 
 // Bytes of a timeline: what it has for processes, and what they have allocated.
-uint64_t process_memory_limit(const struct shm_gpu *g, uint32_t timeline);
-uint64_t process_memory_used(const struct shm_gpu *g, uint32_t timeline);
+uint64_t process_memory_limit(const struct shm_board *b, uint32_t timeline);
+uint64_t process_memory_used(const struct shm_gpu *g, const struct shm_board *b, uint32_t timeline);
 uint64_t process_memory_all(const struct shm_gpu *g); // of the whole GPU

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -76,36 +78,68 @@ static bool text_ends(const char *s, size_t size)
     return memchr(s, 0, size) != NULL;
 }
 
-static const char *gpu_fault(const struct shm_gpu *g)
+static bool in_order(uint32_t low, uint32_t high, uint32_t most)
 {
-    if (!text_ends(g->uuid, sizeof(g->uuid)) || !text_ends(g->pci_bus_id, sizeof(g->pci_bus_id)) ||
-        !text_ends(g->model.name, sizeof(g->model.name)) ||
-        !text_ends(g->model.product, sizeof(g->model.product)))
+    return low <= high && high <= most;
+}
+
+// Numbers that no board has would overflow what is calculated from them.
+static const char *model_fault(const struct sim_model *m)
+{
+    if (!text_ends(m->name, sizeof(m->name)) || !text_ends(m->product, sizeof(m->product)))
         return "a text without end";
-    if (g->n_mig > SIM_MAX_MIG)
-        return "too many MIG instances";
-    for (unsigned i = 0; i < g->n_mig; i++)
-        if (!text_ends(g->mig[i].uuid, sizeof(g->mig[i].uuid)) ||
-            !text_ends(g->mig[i].profile, sizeof(g->mig[i].profile)))
-            return "a text without end";
-    if (g->memory == 0 || g->reserved > g->memory)
-        return "impossible memory sizes";
+    if (m->sms == 0 || m->sms > 100000 || !in_order(m->idle_w, m->max_w, 100000) ||
+        !in_order(m->sm_idle_mhz, m->sm_max_mhz, 1000000) ||
+        !in_order(m->mem_idle_mhz, m->mem_max_mhz, 1000000) ||
+        !in_order(m->idle_temp_c + 1, m->max_temp_c, 1000) || m->slowdown_temp_c > 1000 ||
+        m->slowdown_temp_c < 4 || m->nvlinks > 64 || m->mig_slices > SIM_MAX_MIG)
+        return "impossible numbers of a board";
     return NULL;
 }
 
-static struct gs_error *check_segment(const char *name, const struct shm_segment *seg, size_t size)
+static const char *board_fault(const struct shm_board *b)
 {
+    const char *why = model_fault(&b->model);
+    if (why)
+        return why;
+    if (!text_ends(b->uuid, sizeof(b->uuid)) || !text_ends(b->pci_bus_id, sizeof(b->pci_bus_id)) ||
+        !strchr(b->pci_bus_id, ':'))
+        return "a text without end";
+    if (b->n_mig > SIM_MAX_MIG)
+        return "too many MIG instances";
+    for (unsigned i = 0; i < b->n_mig; i++)
+        if (!text_ends(b->mig[i].uuid, sizeof(b->mig[i].uuid)) ||
+            !text_ends(b->mig[i].profile, sizeof(b->mig[i].profile)))
+            return "a text without end";
+    if (b->memory == 0 || b->reserved > b->memory || b->memory > UINT64_C(1) << 50)
+        return "impossible memory sizes";
+    for (unsigned i = 0; i < b->n_mig; i++)
+        if (b->mig[i].memory > b->memory || b->mig[i].sms == 0 || b->mig[i].sms > b->model.sms ||
+            b->mig[i].mem_slices > 8)
+            return "impossible sizes of MIG instances";
+    return NULL;
+}
+
+struct gs_error *shm_copy_facts(struct sim *s)
+{
+    const struct shm_segment *seg = s->seg;
     if (__atomic_load_n(&seg->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
-        return corrupt(name, "wrong magic number");
-    if (seg->version != SHM_VERSION)
-        return corrupt(name, "made by another version of gpuscale");
-    if (seg->size != size || seg->n_gpus == 0 || seg->n_gpus > SIM_MAX_GPUS ||
-        size != sizeof(*seg) + seg->n_gpus * sizeof(struct shm_gpu))
-        return corrupt(name, "wrong size");
-    for (unsigned i = 0; i < seg->n_gpus; i++) {
-        const char *why = gpu_fault(&seg->gpus[i]);
+        return corrupt(s->name, "wrong magic number");
+    if (__atomic_load_n(&seg->version, __ATOMIC_RELAXED) != SHM_VERSION)
+        return corrupt(s->name, "made by another version of gpuscale");
+    s->n_gpus = __atomic_load_n(&seg->n_gpus, __ATOMIC_RELAXED);
+    s->created = __atomic_load_n(&seg->created, __ATOMIC_RELAXED);
+    if (s->n_gpus == 0 || s->n_gpus > SIM_MAX_GPUS ||
+        __atomic_load_n(&seg->size, __ATOMIC_RELAXED) != s->size ||
+        s->size != sizeof(*seg) + s->n_gpus * sizeof(struct shm_gpu))
+        return corrupt(s->name, "wrong size");
+    if (s->created < 0 || s->created > gs_mono_ns())
+        return corrupt(s->name, "made in the future");
+    for (unsigned i = 0; i < s->n_gpus; i++) {
+        s->boards[i] = seg->gpus[i].board;
+        const char *why = board_fault(&s->boards[i]);
         if (why)
-            return corrupt(name, why);
+            return corrupt(s->name, why);
     }
     return NULL;
 }
@@ -121,6 +155,26 @@ static struct gs_error *lock_shared(const char *name, int fd)
         nanosleep(&(struct timespec){.tv_nsec = 5 * GS_NS_PER_MS}, NULL);
     }
     return NULL;
+}
+
+// The owner can change everything in the segment, also while it is read. Root uses that of another
+// user only when it is told whose.
+static struct gs_error *check_owner(const char *name, const struct stat *st)
+{
+    const char *named = getenv(SIM_UID_ENV);
+    char owner[16];
+    snprintf(owner, sizeof(owner), "%u", (unsigned)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return gs_error_new(GS_EPERM, "the simulated GPUs %s can be written by other users", name);
+    if (st->st_uid == geteuid() || (geteuid() == 0 && gs_streq(named, owner)))
+        return NULL;
+    if (geteuid() != 0)
+        return gs_error_new(GS_EPERM, "the simulated GPUs %s belong to another user, with uid %s",
+                            name, owner);
+    return gs_error_new(GS_EPERM,
+                        "the simulated GPUs %s belong to another user, with uid %s, who can change "
+                        "them at any time; to use them as root, set " SIM_UID_ENV "=%s",
+                        name, owner, owner);
 }
 
 static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_size)
@@ -140,8 +194,9 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
     struct stat st;
     if (fstat(fd, &st) < 0)
         return gs_error_errno(errno, "looking at the simulated GPUs %s", name);
-    if (st.st_uid != geteuid() && geteuid() != 0)
-        return gs_error_new(GS_EPERM, "the simulated GPUs %s belong to another user", name);
+    err = check_owner(name, &st);
+    if (err)
+        return err;
     if (st.st_size < (off_t)sizeof(struct shm_segment) || st.st_size > (1 << 30))
         return corrupt(name, "wrong size");
     *ret_size = (size_t)st.st_size;
@@ -165,7 +220,7 @@ struct gs_error *sim_attach(const char *name, struct sim **ret)
     if (err)
         return err;
     fd = -1;
-    err = check_segment(name, s->seg, size);
+    err = shm_copy_facts(s);
     if (err) {
         sim_detach(s);
         return err;
@@ -185,7 +240,7 @@ void sim_detach(struct sim *s)
 
 unsigned sim_gpu_count(const struct sim *s)
 {
-    return s->seg->n_gpus;
+    return s->n_gpus;
 }
 
 void shm_event_wake(struct shm_segment *seg)

@@ -30,7 +30,7 @@
 #include <pthread.h>
 
 #define SHM_MAGIC        0x4753494d30315047ULL
-#define SHM_VERSION      3
+#define SHM_VERSION      5
 #define SHM_PROCESSES    128
 #define SHM_RESERVATIONS 256
 #define SHM_BUCKETS      128 // power of two
@@ -65,6 +65,19 @@ struct shm_timeline {
     struct shm_reservation reservations[SHM_RESERVATIONS];
     struct shm_bucket ring[SHM_BUCKETS];
 };
+
+// What is in shared memory, within its bounds.
+static inline uint32_t shm_sm_ppm(const struct shm_timeline *t)
+{
+    uint32_t ppm = __atomic_load_n(&t->sm_ppm, __ATOMIC_RELAXED);
+    return ppm < 1 ? 1 : ppm > SHM_PPM ? SHM_PPM : ppm;
+}
+
+static inline uint32_t shm_reserved(const struct shm_timeline *t)
+{
+    uint32_t n = __atomic_load_n(&t->n, __ATOMIC_RELAXED);
+    return n < SHM_RESERVATIONS ? n : SHM_RESERVATIONS;
+}
 
 struct shm_mig {
     char uuid[96];
@@ -104,8 +117,9 @@ struct shm_value {
     uint64_t value;
 };
 
-struct shm_gpu {
-    pthread_mutex_t lock;
+// What a GPU is. It does not change once the device is made, and is read from shared memory once:
+// see struct sim.
+struct shm_board {
     struct sim_model model;
     char uuid[96];
     char pci_bus_id[32];
@@ -115,6 +129,11 @@ struct shm_gpu {
     uint32_t time_slices;
     uint32_t n_mig;
     struct shm_mig mig[SIM_MAX_MIG];
+};
+
+struct shm_gpu {
+    pthread_mutex_t lock;
+    struct shm_board board;
     uint32_t lost;
     uint32_t last_xid;
     uint32_t n_values; // read without the lock to skip the look-up
@@ -149,17 +168,27 @@ struct shm_segment {
     struct shm_gpu gpus[];
 };
 
+// Any process of the user can write to the segment at any time, whatever it means to do. So what
+// does not change is copied and checked once, when a process attaches, and used from the copy
+// alone. What changes is read into a variable, then checked, at each use: no value of the segment
+// is an index, a length, a divisor or an end of a loop before that, and none overflows a sum. The
+// mutexes cannot be checked; that is why segments of other users are refused.
 struct sim {
     struct shm_segment *seg;
     size_t size;
     int fd;
     char name[64];
+    unsigned n_gpus;
+    int64_t created; // monotonic
+    struct shm_board boards[SIM_MAX_GPUS];
 };
 
 // Name rules, and the mapping of an open segment of `size` bytes.
 struct gs_error *shm_check_name(const char *name);
 struct gs_error *shm_map(const char *name, int fd, size_t size, struct sim **ret);
 struct gs_error *shm_mutex_init(pthread_mutex_t *m);
+// Copies what does not change, and checks it.
+struct gs_error *shm_copy_facts(struct sim *s);
 
 // Locks, taking over from a holder that died.
 void shm_lock(pthread_mutex_t *m);

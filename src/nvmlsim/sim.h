@@ -12,6 +12,7 @@
 #define SIM_MAX_GPUS 16
 #define SIM_MAX_MIG  7
 #define SIM_ENV      "GPUSCALE_SIM"
+#define SIM_UID_ENV  "GPUSCALE_SIM_UID"       // the other user whose GPUs root may use
 #define SIM_LIBRARY  "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
 
 struct sim_mig_spec {

@@ -15,7 +15,7 @@
 static struct shm_gpu *bare_gpu(void)
 {
     struct shm_gpu *g = gs_alloc(sizeof(*g));
-    g->model = *sim_model_find("A100-SXM4-80GB");
+    g->board.model = *sim_model_find("A100-SXM4-80GB");
     g->timelines[0].sm_ppm = SHM_PPM;
     return g;
 }
@@ -81,7 +81,7 @@ static void test_gauges_follow_what_ran(void **state)
 {
     struct shm_gpu *g = bare_gpu();
     struct account_gauges v;
-    account_gauges(g, T0, T0, &v);
+    account_gauges(g, &g->board, T0, T0, &v);
     assert_int_equal(v.gpu_util, 0);
     assert_int_equal(v.power_mw, 61000);
     assert_int_equal(v.temp_c, 30);
@@ -91,7 +91,7 @@ static void test_gauges_follow_what_ran(void **state)
         for (int64_t at = t; at < t + 10 * MS; at += 2 * MS)
             reserve(g, 3, at, 2 * MS, ALL);
     int64_t now = T0 + 10000 * MS;
-    account_gauges(g, T0, now, &v);
+    account_gauges(g, &g->board, T0, now, &v);
     assert_in_range(v.gpu_util, 48, 52);
     assert_in_range(v.sm_util, 48, 52);
     assert_in_range(v.mem_util, 23, 27);
@@ -110,7 +110,7 @@ static void test_parts_count_as_parts(void **state)
         for (unsigned p = 0; p < 2; p++)
             reserve(g, p, t, 2 * MS, 250000);
     struct account_gauges v;
-    account_gauges(g, T0, T0 + 3000 * MS, &v);
+    account_gauges(g, &g->board, T0, T0 + 3000 * MS, &v);
     assert_int_equal(v.gpu_util, 100); // some kernel ran all the time
     assert_int_equal(v.sm_util, 50);
     assert_int_equal(v.energy_mj, 61 * 3000 + 339 * 1500);
@@ -129,7 +129,7 @@ static void test_energy_never_steps_back(void **state)
             device_reserve(g, seed % 5, t - seed % 3000000, t, 1 + (seed >> 8) % (2 * MS),
                            1 + (seed >> 4) % ALL, &s);
         struct account_gauges v;
-        account_gauges(g, T0, t, &v);
+        account_gauges(g, &g->board, T0, t, &v);
         assert_true(v.energy_mj >= last);
         last = v.energy_mj;
     }
@@ -344,7 +344,7 @@ static void test_places_are_used_again(void **state)
         g->processes[place].last_active = i + 1;
         process_close(g, place, 7);
     }
-    assert_int_equal(process_memory_used(g, 0), 0);
+    assert_int_equal(process_memory_used(g, &g->board, 0), 0);
     for (unsigned i = 0; i < SHM_PROCESSES; i++) {
         struct process_id other = id;
         other.pid = 5000 + (int32_t)i;
@@ -367,7 +367,7 @@ static void test_a_pid_used_again_is_another_process(void **state)
     g->processes[first].memory = 1000;
     ok(process_open(g, &id, 0, &second));
     assert_int_not_equal(first, second);
-    assert_int_equal(process_memory_used(g, 0), 0);
+    assert_int_equal(process_memory_used(g, &g->board, 0), 0);
     free(g);
 }
 

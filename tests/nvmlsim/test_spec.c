@@ -237,6 +237,26 @@ static void test_a_corrupt_segment_is_refused(void **state)
     ok(sim_unlink("/gpuscale-test-short"));
 }
 
+static void test_what_others_can_write_is_refused(void **state)
+{
+    struct sim *s = make_sim("1xL4"), *again = NULL;
+    GS_AUTO_FREE char *path = gs_format("/dev/shm%s", sim_name(s));
+    assert_int_equal(chmod(path, 0666), 0);
+    fails(sim_attach(sim_name(s), &again), GS_EPERM, "can be written by other users");
+    assert_int_equal(chmod(path, 0600), 0);
+    if (getuid() == 0) { // root as well, unless it says whose it wants
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        fails(sim_attach(sim_name(s), &again), GS_EPERM, "GPUSCALE_SIM_UID=65534");
+        setenv(SIM_UID_ENV, "65533", 1);
+        fails(sim_attach(sim_name(s), &again), GS_EPERM, "belong to another user, with uid 65534");
+        setenv(SIM_UID_ENV, "65534", 1);
+        ok(sim_attach(sim_name(s), &again));
+        sim_detach(again);
+        unsetenv(SIM_UID_ENV);
+    }
+    drop_sim(s);
+}
+
 static void test_error_code_names(void **state)
 {
     int code = 0;
@@ -263,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_segment_in_use_is_kept),
         cmocka_unit_test(test_a_corrupt_segment_is_refused),
+        cmocka_unit_test(test_what_others_can_write_is_refused),
         cmocka_unit_test(test_error_code_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

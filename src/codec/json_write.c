@@ -60,8 +60,6 @@ static void begin_item(const struct writer *w, bool first, unsigned depth)
         gs_buf_add_str(w->out, INDENT);
 }
 
-// NOLINTBEGIN(misc-no-recursion): as deep as the value, whose parsers bound it
-
 static void add_value(const struct writer *w, const json_t *j, unsigned depth);
 
 static void add_array(const struct writer *w, const json_t *j, unsigned depth)
@@ -110,8 +108,6 @@ static void add_value(const struct writer *w, const json_t *j, unsigned depth)
     else
         gs_buf_add_str(w->out, json_is_true(j) ? "true" : json_is_false(j) ? "false" : "null");
 }
-
-// NOLINTEND(misc-no-recursion)
 
 void gs_json_dump(const json_t *j, struct gs_buf *out)
 {

@@ -112,6 +112,20 @@ static const char *killed_by_probe(const struct view *v, const json_t *ended)
     return gs_json_str(e, "message", NULL);
 }
 
+// What this machine does not give to a container, which may be why it ends.
+static void add_missing(const struct view *v, struct up_finding *f)
+{
+    static const char *const reasons[] = {"VolumesNotMounted", "WorkingDirNotFound"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(reasons); i++) {
+        const json_t *e = find_event(v, reasons[i], "", 0);
+        if (!e)
+            continue;
+        GS_AUTO_FREE char *remedy = f->remedy;
+        f->remedy = gs_format("%s. %s", remedy, str(gs_json_str(e, "message", NULL)));
+        return;
+    }
+}
+
 static void add_restarts(struct gs_buf *out, const json_t *status)
 {
     int64_t n = gs_json_int(status, 0, "restartCount", NULL);
@@ -144,6 +158,7 @@ static void describe_end(const struct view *v, const json_t *status, const json_
     if (!probe && line && *line)
         gs_buf_addf(&text, "; last log line: %s", line);
     f->text = gs_buf_take(&text);
+    add_missing(v, f);
 }
 
 // A container that ended and is started again, or was started again just now.

@@ -175,9 +175,10 @@ static void test_containers_that_a_former_run_ended_did_not_crash(void **state)
     finish(&f);
 }
 
-#define UNHEALTHY(message)                                                                         \
+#define UNHEALTHY(message) WARNING("Unhealthy", message)
+#define WARNING(reason, message)                                                                   \
     "{\"metadata\":{\"name\":\"e\",\"namespace\":\"default\",\"uid\":\"ue\"},\"reason\":"          \
-    "\"Unhealthy\",\"message\":\"" message                                                         \
+    "\"" reason "\",\"message\":\"" message                                                        \
     "\",\"type\":\"Warning\",\"involvedObject\":{\"kind\":\"Pod\",\"uid\":\"u-web-1\"},"           \
     "\"lastTimestamp\":\"2023-11-14T22:14:20Z\"}"
 
@@ -204,6 +205,21 @@ static void test_a_container_that_its_probe_killed_says_so(void **state)
     loop_until(&f.loop, (up_problems_update(f.problems, NOW_MS), up_problems_len(f.problems) == 1));
     assert_one(&f, "web", "CrashLoopBackOff", "Liveness probe failed: timeout, restarted 1 time",
                "check the probe's port and path, and kubectl logs web-1");
+    finish(&f);
+}
+
+static void test_a_crash_names_what_this_machine_does_not_give(void **state)
+{
+    struct fixture f;
+    setup(&f,
+          POD("web-1", CONTAINER("\"restartCount\":1,\"state\":{\"waiting\":{\"reason\":"
+                                 "\"CrashLoopBackOff\"}},\"lastState\":" ENDED(
+                                     "1", "2023-11-14T22:14:30Z"))),
+          WARNING("VolumesNotMounted", "Volumes are not mounted here"), "/models: not found\n");
+    loop_until(&f.loop, (up_problems_update(f.problems, NOW_MS), up_problems_len(f.problems) == 1));
+    assert_one(&f, "web", "CrashLoopBackOff",
+               "exit code 1, restarted 1 time; last log line: /models: not found",
+               "kubectl logs web-1. Volumes are not mounted here");
     finish(&f);
 }
 
@@ -275,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_containers_that_a_former_run_ended_did_not_crash),
         cmocka_unit_test(test_a_failing_probe_is_named),
         cmocka_unit_test(test_a_container_that_its_probe_killed_says_so),
+        cmocka_unit_test(test_a_crash_names_what_this_machine_does_not_give),
         cmocka_unit_test(test_a_pod_without_a_place),
         cmocka_unit_test(test_what_a_container_needs_is_missing),
         cmocka_unit_test(test_pods_that_are_well_are_no_problem),

@@ -2,10 +2,15 @@
 # The examples of the documentation, all in one `gpuscale up` with the demo's service. Those of the
 # metrics engine: docs_engine.sh. The DaemonSet is validated too.
 . "$(dirname "$0")/lib.sh"
-need kubectl curl jq
+need kubectl curl jq cc
 cd "$source"
-# The pages use the usual port; here it may be another.
-with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g; s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g"; }
+# The pages use the usual ports and folders; here they may be others.
+with_ports() {
+    sed -e "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g" -e "s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g" \
+        -e "s/127\.0\.0\.1:6443/127.0.0.1:$api_port/g" -e "s#~/\.local/share/gpuscale#$dir/data#g" \
+        -e "s# build/\\([^ ]*\\)# '$build/\\1'#g" -e "s#/gpuscale-sim-1000#$GPUSCALE_SIM#g" \
+        -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g"
+}
 other_port=$(free_port)
 . "$(dirname "$0")/docs_lib.sh"
 
@@ -18,6 +23,7 @@ export PATH NO_COLOR=1
 start_up --node-name devbox --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api_command" \
     --filename examples/demo/intent-api.yaml
 exporter_port=$(sed -n 's/.*exporter: http:..127.0.0.1:\([0-9]*\).*/\1/p' "$dir/up.log" | head -n 1)
+api_port=$(sed -n 's/^Ready: .*API https:..127.0.0.1:\([0-9]*\),.*/\1/p' "$dir/up.log")
 wait_for "the demo's service is ready" pods_ready intent-api 1
 own_gpus docs # for the pages that make some
 

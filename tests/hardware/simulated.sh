@@ -91,4 +91,6 @@ failed=$(jq -r '[.stages[].checks[] | select(.status == "failed") | .name] | joi
 "$GPUSCALE" sim clear
 CUDA_DRIVER_LIBRARY=/nonexistent run noload 0 --only processes
 jq -e '.counts == {passed: 0, failed: 0, skipped: 1}' "$dir/noload/report.json" >/dev/null || fail "without CUDA: $(cat "$dir/noload.log")"
+GPUSCALE_NVML_LIBRARY=/nonexistent run nolibrary 1 --only idle
+jq -e '.counts.failed == 1' "$dir/nolibrary/report.json" >/dev/null || fail "no report without NVML: $(cat "$dir/nolibrary.log")"
 echo "ok: differences are found"

@@ -182,13 +182,20 @@ class Exporter(Program):
 
     def _address(self):
         found = re.search(r"http://127\.0\.0\.1:\d+/metrics", self.text())
-        return found[0] if found else (None if self.running() else "")
+        if not found:
+            self.check_alive()
+        return found[0] if found else None
+
+    def check_alive(self):
+        if not self.running():
+            raise RuntimeError(f"the exporter ends with {self.process.returncode}:\n{self.text()[-2000:]}")
 
     def page(self):
         try:
             with urllib.request.urlopen(self.url, timeout=30) as reply:
                 return reply.read().decode()
         except (urllib.error.URLError, OSError):
+            self.check_alive()
             return None
 
     def samples(self):

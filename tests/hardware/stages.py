@@ -114,7 +114,7 @@ def profiling(idle, busy):
     return {"checks": checks, "idle": idle, "busy": busy}
 
 
-def under_load(machine, exporter, support, seconds=75):
+def under_load(machine, exporter, support, seconds=300):
     """The comparison again while kernels run, and whether they are seen."""
     names = ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE",
              "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] + [p[0] for p in PROFILING]
@@ -174,11 +174,11 @@ def _mean_util(machine, exporter, pages=5):
     return {pid: sum(v) / len(v) for pid, v in values.items()}
 
 
-def attribution(machine, exporter, seconds=25):
+def attribution(machine, exporter, seconds=120):
     loads = {}
     try:
         for name, mib, percent in LOADS:
-            loads[name] = machine.load("load-" + name, seconds + 10, mib, percent)
+            loads[name] = machine.load("load-" + name, seconds, mib, percent)
             if not loads[name]:
                 return {"checks": [skipped("processes", "there is no CUDA driver or no device")]}
         time.sleep(4)

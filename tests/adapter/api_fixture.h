@@ -51,13 +51,20 @@ static inline void fixture_json(struct http_exchange *x, const char *text)
     http_reply(x, 200, "application/json", gs_slice_of(text));
 }
 
+static inline void fixture_left(void *arg)
+{
+    (void)arg; // the client gave up: there is nobody to answer
+}
+
 static inline void fixture_prometheus(void *arg, struct http_exchange *x)
 {
     struct api_fixture *f = arg;
     gs_error_free(http_read_form(x));
     const char *query = http_query(x, "query");
-    if (f->hung)
+    if (f->hung) {
+        http_on_abort(x, fixture_left, f);
         return;
+    }
     if (f->down) {
         http_reply_text(x, 502, "gone");
     } else if (query) {

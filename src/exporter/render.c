@@ -79,8 +79,18 @@ static void add_number(struct gs_buf *key, uint64_t n)
     gs_buf_add(key, &n, sizeof(n));
 }
 
-static void add_device(const struct renderer *r, const struct gpu_device *d, struct gs_buf *key)
+static bool has_lone_holder(const struct renderer *r, size_t device_at,
+                            const struct gpu_instance *instance)
 {
+    const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
+    return render_lone_holder(r->in.sample, device_at, instance,
+                              device_map_find(r->in.map, d, instance)) != NULL;
+}
+
+static void add_device(const struct renderer *r, size_t device_at, struct gs_buf *key)
+{
+    const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
+    add_number(key, has_lone_holder(r, device_at, NULL));
     add_number(key, d->index);
     add_text(key, d->uuid);
     add_text(key, d->name);
@@ -91,6 +101,7 @@ static void add_device(const struct renderer *r, const struct gpu_device *d, str
         add_number(key, d->instances[i].gpu_instance_id);
         add_number(key, d->instances[i].compute_instance_id);
         add_number(key, d->instances[i].divided);
+        add_number(key, has_lone_holder(r, device_at, &d->instances[i]));
         add_text(key, d->instances[i].uuid);
         add_text(key, d->instances[i].profile);
     }
@@ -112,7 +123,7 @@ static void make_key(const struct renderer *r, struct gs_buf *key)
     add_number(key, names->pod_version ? names->pod_version(names->pod_arg) : 0);
     add_text(key, g->driver_version);
     for (size_t i = 0; i < g->n_devices; i++)
-        add_device(r, &g->devices[i], key);
+        add_device(r, i, key);
 }
 
 static bool same(const struct gs_buf *a, const struct gs_buf *b)

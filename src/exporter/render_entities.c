@@ -51,7 +51,7 @@ static void make_jobs(const struct render_names *names, struct entity *e)
     while (rest.data && e->n_variants < MAX_VARIANTS) {
         struct gs_slice job = gs_slice_trim(gs_slice_cut(&rest, '\n'));
         if (job.len)
-            add_variant(e, e->exclusive)->job = gs_slice_dup(job);
+            add_variant(e, e->lone)->job = gs_slice_dup(job);
     }
 }
 
@@ -131,12 +131,13 @@ static void add_entity(const struct renderer *r, size_t device_at, size_t instan
     *e = (struct entity){.device_at = device_at, .instance_at = instance_at, .device = d};
     e->instance = instance_at == NO_INSTANCE_AT ? NULL : &d->instances[instance_at];
     e->holders = device_map_find(r->in.map, d, e->instance);
-    // Of a shared GPU the device's values are nobody's in particular: the last of several pods
+    // The values of a GPU that several pods share are nobody's in particular: the last of them
     // would win, and change with every kubelet reply. The per-process families tell who does what.
     e->exclusive = device_holders_exclusive(e->holders);
+    e->lone = render_lone_holder(r->in.sample, device_at, e->instance, e->holders);
     render_add_entity_labels(r, e);
     gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
-    struct attributes a = {.holder = e->exclusive};
+    struct attributes a = {.holder = e->lone};
     render_add_attributes(names, &a, &e->all_labels);
     make_virtual(names, e);
     make_jobs(names, e);
@@ -296,13 +297,37 @@ static bool is_owner_known(const struct owner *o)
            !gs_streq(o->process_name, SHARES_MPS_SERVER);
 }
 
-// Pods without a process are idle if the driver's list is complete and each process has an owner.
-static void find_idle(const struct sample *sample, struct entity *e)
+// Whether all processes are listed, each with its owner.
+static bool is_list_complete(const struct sample *sample, size_t device_at)
 {
-    const struct gpu_device *d = e->device;
+    const struct gpu_device *d = &sample->gpus->devices[device_at];
     bool complete = d->processes_valid && d->n_processes < GPU_MAX_PROCESSES;
     for (size_t i = 0; i < d->n_processes && complete; i++)
-        complete = is_owner_known(&sample->owners[e->device_at][i]);
+        complete = is_owner_known(&sample->owners[device_at][i]);
+    return complete;
+}
+
+const struct device_holder *render_lone_holder(const struct sample *sample, size_t device_at,
+                                               const struct gpu_instance *instance,
+                                               const struct device_holders *holders)
+{
+    const struct gpu_device *d = &sample->gpus->devices[device_at];
+    if (!holders || holders->len != 1)
+        return NULL;
+    const struct device_holder *only = &holders->items[0];
+    bool proved = !only->shared || is_list_complete(sample, device_at);
+    for (size_t i = 0; i < d->n_processes && proved && only->shared; i++) {
+        const struct owner *o = &sample->owners[device_at][i];
+        if (render_is_on(&d->processes[i], instance))
+            proved = o->kind == OWNER_POD && render_find_holder(holders, o) == only;
+    }
+    return proved ? only : NULL;
+}
+
+// Pods without a process are idle if the list is complete.
+static void find_idle(const struct sample *sample, struct entity *e)
+{
+    bool complete = is_list_complete(sample, e->device_at);
     for (size_t i = 0; i < e->n_variants; i++)
         e->variants[i].idle = complete && e->variants[i].holder;
 }

@@ -23,7 +23,7 @@ static const struct gs_buf *xid_labels(const struct renderer *r, struct entity *
         return &l->text;
     char code[24];
     snprintf(code, sizeof(code), "%" PRId64, xid);
-    struct attributes a = {.holder = variant ? variant->holder : e->exclusive,
+    struct attributes a = {.holder = variant ? variant->holder : e->lone,
                            .xid_code = code,
                            .xid_text = render_xid_text(xid),
                            .vgpu = variant ? variant->vgpu : NULL,
@@ -128,7 +128,7 @@ static void write_window(const struct renderer *r, const struct counter *c, cons
     gs_buf_add_slice(&all, gs_buf_slice(&e->labels));
     for (size_t i = 0; i < n; i++)
         render_add_label_if(&all, labels[i][0], labels[i][1]);
-    struct attributes a = {.holder = e->exclusive};
+    struct attributes a = {.holder = e->lone};
     render_add_attributes(r->names, &a, &all);
     render_write_line(r, c->name, &all,
                       (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)value}, out);

@@ -19,6 +19,9 @@ struct entity {
     const struct gpu_instance *instance; // NULL: the GPU itself
     const struct device_holders *holders;
     const struct device_holder *exclusive;
+    // Whose labels the device's lines have: who has it exclusively, or the only holder of a shared
+    // device if all processes on it are its.
+    const struct device_holder *lone;
     struct gs_buf labels;     // up to the label fields
     struct gs_buf all_labels; // and whose it is
     struct xid_labels xid;
@@ -118,6 +121,9 @@ void render_add_attributes(const struct render_names *names, const struct attrib
 // told which of the pod's containers it is.
 const struct device_holder *render_find_holder(const struct device_holders *holders,
                                                const struct owner *o);
+const struct device_holder *render_lone_holder(const struct sample *sample, size_t device_at,
+                                               const struct gpu_instance *instance,
+                                               const struct device_holders *holders);
 void render_list_entities(const struct renderer *r, struct entities *list);
 void render_sum_pods(const struct sample *sample, struct entities *list);
 void render_entities_finish(struct entities *list);

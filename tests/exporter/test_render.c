@@ -150,6 +150,36 @@ static void virtual_gpus_have_a_line_for_each_pod(void **state)
     assert_has(page, "pod=\"b\",vgpu=\"3\"} 0\n");
 }
 
+// Its values are those of the only pod that has a part of it, if that is proved.
+static void only_holder_of_a_shared_gpu(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {
+        {"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"},
+        {"ns", "b", "c", "nvidia.com/gpu", "GPU-1::1"},
+    };
+    static const char temperature[] =
+        "DCGM_FI_DRIVER_VERSION=\"570.1\",container=\"c\",namespace=\"ns\",pod=\"a\"} 41\n";
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    give(f, rows, 1);
+    assert_has_not(text(f), temperature); // no list of processes
+    d->processes_valid = true;
+    assert_has(text(f), temperature);
+    of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
+    assert_has(text(f), temperature);
+    assert_has(text(f), "DCGM_CUSTOM_PROCESS_SM_UTIL{AllocateMode=\"share\",");
+    struct owner *other = add_process(f, 0, 12, 10, 100); // of the host
+    assert_has_not(text(f), temperature);
+    of_pod(&f->sample->owners[0][1], "ns", "b", "c"); // that the kubelet does not list yet
+    assert_has_not(text(f), temperature);
+    *other = (struct owner){.kind = OWNER_GONE};
+    assert_has_not(text(f), temperature);
+    of_pod(other, "ns", "a", "c");
+    assert_has(text(f), temperature);
+    give(f, rows, 2);
+    assert_has_not(text(f), temperature);
+}
+
 // Whose a process is, or whether there are more, is not known: no pod is said to be idle.
 static void pods_are_idle_only_if_all_processes_are_known(void **state)
 {
@@ -549,6 +579,7 @@ int main(void)
         TEST(label_values_are_escaped),
         TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
         TEST(virtual_gpus_have_a_line_for_each_pod),
+        TEST(only_holder_of_a_shared_gpu),
         TEST(pods_are_idle_only_if_all_processes_are_known),
         TEST(labels_and_uid_of_pods),
         TEST(processes_of_nobody),

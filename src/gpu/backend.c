@@ -47,8 +47,9 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     case NVML_CALL_fabric_info: // an older version is asked for then
     case NVML_CALL_unrepairable:
     case NVML_CALL_margin:
-    case NVML_CALL_sram_status:
         return ret != NVML_ARGUMENT_VERSION_MISMATCH;
+    case NVML_CALL_sram_status: // of root only
+        return ret != NVML_ARGUMENT_VERSION_MISMATCH && ret != NVML_NO_PERMISSION;
     case NVML_CALL_link_state: // boards have fewer links than their chip
         return ret != NVML_INVALID_ARGUMENT;
     case NVML_CALL_mig_handle:

@@ -1,0 +1,36 @@
+#!/bin/sh
+# The compiler's and the linker's protections are in the programs, and the systemd units are valid and closed.
+. "$(dirname "$0")/lib.sh"
+need readelf
+commands=$build/compile_commands.json
+
+# Programs of other builds (sanitizers, debug) have protections of their own.
+if grep -q -e '-fsanitize=' "$commands" || ! grep -q -e ' -O[123s]' "$commands"; then
+    echo "no optimized build: only the units are checked"
+else
+    for file in "$gpuscale" "$intent_api" "$build/src/nvmlsim/libgpuscale-nvmlsim.so" "$build/src/local/libgpuscale-podnet.so"; do
+        readelf -hW "$file" | grep -q 'Type:.*DYN' || fail "$file: not position independent"
+        readelf -lW "$file" | grep -q GNU_RELRO || fail "$file: no RELRO"
+        readelf -lW "$file" | grep 'GNU_STACK' | grep -q 'RW  ' || fail "$file: the stack is executable"
+        readelf -dW "$file" | grep -q BIND_NOW || fail "$file: symbols are bound late"
+        readelf --dyn-syms -W "$file" | grep -q '__stack_chk_fail' || fail "$file: no stack protector"
+        echo "ok: ${file##*/}"
+    done
+fi
+
+for verb in engine adapter hpa exporter; do
+    unit=$source/deploy/gpuscale-$verb.service
+    # The flags of ExecStart are flags of the program.
+    flags=$(awk '/^ExecStart=/ { on = 1 } on { more = sub(/\\$/, ""); printf "%s ", $0; on = more }' "$unit" | sed "s/^.*gpuscale $verb//; s/\$GPUSCALE_FLAGS//; s#%d#$dir#g")
+    # shellcheck disable=SC2086 # words
+    "$gpuscale" "$verb" $flags --help >"$dir/help" 2>&1 || { cat "$dir/help"; fail "$unit: flags"; }
+done
+command -v systemd-analyze >/dev/null || skip "the units of systemd: systemd-analyze is not installed"
+for verb in engine adapter hpa exporter; do
+    unit=$dir/gpuscale-$verb.service
+    sed 's#/usr/local/bin/gpuscale#/bin/true#' "$source/deploy/gpuscale-$verb.service" >"$unit"
+    systemd-analyze verify --man=no "$unit" 2>&1 | grep "gpuscale-$verb" && fail "$unit"
+    systemd-analyze security --offline=yes --threshold=25 "$unit" >"$dir/security" 2>&1 ||
+        { cat "$dir/security"; fail "$unit: exposure above 2.5"; }
+    echo "ok: $(tail -n 1 "$dir/security")"
+done

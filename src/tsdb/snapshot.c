@@ -97,6 +97,8 @@ void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
 {
     for (size_t i = 0; i < s->files.n; i++) {
         struct wal_file *file = &s->files.items[i];
+        if (db->recovery.stopped)
+            break;
         if (!wal_files_keep(&s->files, i)) {
             stats->corrupt++;
             file->newest_ms = now_ms; // it goes with what is as old

@@ -187,16 +187,22 @@ int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
         stats->corrupt += file.len > 0;
         return INT64_MIN;
     }
-    size_t pos = 8;
+    size_t pos = 8, told = 0;
     struct wal_record record;
     bool skipped, more;
     do {
+        if (pos - told >= RECOVERY_STEP) {
+            if (!recovery_goes_on(db, pos - told))
+                break;
+            told = pos;
+        }
         more = wal_next_record(file, &pos, &record, &skipped);
         stats->corrupt += skipped;
         if (more && (record.type != WAL_HISTORY || !load_history(&l, &record.payload)))
             stats->corrupt++;
         stats->records += more;
     } while (more);
+    (void)recovery_goes_on(db, file.len - told);
     for (size_t i = 0; i < l.n; i++)
         forget(&l, &l.items[i]);
     free(l.items);

@@ -87,6 +87,11 @@ struct tsdb {
     uint64_t serial;                   // of the last of them
     uint64_t settle_round, groups_made;
     struct wal_recovery recovered;
+    struct {
+        uint64_t done, total; // bytes
+        int64_t told_ns;
+        bool stopped;
+    } recovery;
     uint64_t appended, out_of_order, duplicates, refused, evicted, cut;
     int64_t grace_ms;        // part of cfg.retention_ms
     struct stream_heap heap; // of all series; its bytes count rows of groups too
@@ -94,6 +99,10 @@ struct tsdb {
     uint64_t samples_held; // appended and not dropped
 };
 
+// tsdb.c
+// So many bytes of the log have been read. False: the recovery is to end.
+#define RECOVERY_STEP ((size_t)64 << 10) // bytes between two looks at the clock
+bool recovery_goes_on(struct tsdb *db, uint64_t bytes);
 // series.c
 // tsdb_series_get(); always: also at the limit of series.
 struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,

@@ -11,6 +11,7 @@
 #define DEFAULT_MAX_SERIES   ((size_t)2000000)
 #define GC_SERIES_A_CALL     ((size_t)50000)
 #define TELL_EVERY_MS        INT64_C(60000)
+#define RECOVERY_TELL_NS     (20 * GS_NS_PER_MS)
 
 struct tsdb *tsdb_new(const struct tsdb_config *cfg)
 {
@@ -44,6 +45,18 @@ void tsdb_free(struct tsdb *db)
     free(db);
 }
 
+bool recovery_goes_on(struct tsdb *db, uint64_t bytes)
+{
+    int64_t now = gs_mono_ns();
+    db->recovery.done += bytes;
+    if (!db->cfg.on_recovery || db->recovery.stopped ||
+        now - db->recovery.told_ns < RECOVERY_TELL_NS)
+        return !db->recovery.stopped;
+    db->recovery.stopped = !db->cfg.on_recovery(db->cfg.arg, db->recovery.done, db->recovery.total);
+    db->recovery.told_ns = gs_mono_ns();
+    return !db->recovery.stopped;
+}
+
 struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
 {
     struct tsdb *db = tsdb_new(cfg);
@@ -62,8 +75,15 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
     }
     struct snapshots *snapshots = snapshots_open(&(struct snapshot_config){
         .dir = dir, .retention_ms = db->cfg.retention_ms, .log_bytes = cfg->snapshot_bytes});
+    db->recovery.total = snapshots_bytes(snapshots) + wal_bytes(wal);
     snapshots_recover(snapshots, db, gs_unix_ms(), &db->recovered);
     wal_recover(wal, db, gs_unix_ms(), &db->recovered);
+    if (db->recovery.stopped) {
+        snapshots_close(snapshots);
+        wal_close(wal);
+        tsdb_free(db);
+        return gs_error_new(GS_EUNAVAIL, "%s: ended while the log was read", dir);
+    }
     db->snapshots = snapshots;
     db->wal = wal;
     if (db->recovered.corrupt)

@@ -24,6 +24,10 @@ struct tsdb_config {
     size_t max_bytes;     // of samples, index and symbols; 0: none. Passing it evicts the oldest
     const char *storage_path; // NULL: memory only
     uint64_t snapshot_bytes;  // a snapshot each time the log has grown by this; 0: 128 MiB
+    // Called some 50 times a second while tsdb_open() reads what is there: so many bytes of all.
+    // False: tsdb_open() is to end with GS_EUNAVAIL. NULL: none.
+    bool (*on_recovery)(void *arg, uint64_t done, uint64_t total);
+    void *arg;
 };
 
 // Memory only, cannot fail.

@@ -6,6 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "tsdb/file_sync.h"
+#include "tsdb/store.h"
 #include "tsdb/wal_codec.h"
 #include "tsdb/wal_files.h"
 
@@ -126,6 +127,8 @@ void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_reco
     struct recovery *r = wal_recovery_new(db, now_ms - w->retention_ms, ret);
     for (size_t i = 0; i < w->segments.n; i++) {
         struct gs_slice bytes;
+        if (db->recovery.stopped)
+            break;
         if (!wal_files_map(&w->segments, i, &bytes)) {
             ret->corrupt++;
             continue;
@@ -195,6 +198,11 @@ unsigned wal_cut(struct wal *w)
 void wal_drop_before(struct wal *w, unsigned number)
 {
     wal_files_drop_before(&w->segments, number);
+}
+
+uint64_t wal_bytes(const struct wal *w)
+{
+    return w->segments.bytes;
 }
 
 uint64_t wal_written(const struct wal *w)

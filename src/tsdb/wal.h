@@ -56,6 +56,7 @@ void wal_flush(struct wal *w, int64_t now_ms);
 // What comes is in segments of this number and higher.
 unsigned wal_cut(struct wal *w);
 void wal_drop_before(struct wal *w, unsigned number);
+uint64_t wal_bytes(const struct wal *w);   // of all segments
 uint64_t wal_written(const struct wal *w); // bytes of samples since the start
 
 struct wal_status {

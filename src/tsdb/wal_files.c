@@ -47,8 +47,13 @@ struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const
         digits.data += strlen(prefix);
         digits.len -= strlen(prefix);
         GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(digits, UINT32_MAX - 1, &number);
-        if (!err)
-            add(f, (unsigned)number, INT64_MAX);
+        struct stat st;
+        if (err)
+            continue;
+        struct wal_file *file = add(f, (unsigned)number, INT64_MAX);
+        if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
+            file->bytes = (uint64_t)st.st_size;
+        f->bytes += file->bytes;
     }
     closedir(dir);
     if (!f->n)

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "tsdb/store.h"
 #include "tsdb/stream.h"
 #include "tsdb/wal_codec.h"
 
@@ -196,16 +197,22 @@ static void read_segment(struct recovery *r, struct gs_slice segment)
     uint64_t run;
     memcpy(&run, segment.data + 8, sizeof(run));
     start_segment(r, run);
-    size_t pos = WAL_HEADER_SIZE;
+    size_t pos = WAL_HEADER_SIZE, told = 0;
     struct wal_record record;
     bool skipped, more;
     do {
+        if (pos - told >= RECOVERY_STEP) {
+            if (!recovery_goes_on(r->db, pos - told))
+                return;
+            told = pos;
+        }
         more = wal_next_record(segment, &pos, &record, &skipped);
         r->stats->corrupt += skipped;
         if (more && !read_record(r, &record))
             r->stats->corrupt++;
         r->stats->records += more;
     } while (more);
+    (void)recovery_goes_on(r->db, segment.len - told);
 }
 
 struct recovery *wal_recovery_new(struct tsdb *db, int64_t oldest_ms, struct wal_recovery *stats)

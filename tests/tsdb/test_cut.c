@@ -169,6 +169,45 @@ static void a_restart_finds_the_same(void **state)
     assert_span(f, first, f->t_ms);
 }
 
+struct progress {
+    unsigned calls;
+    uint64_t done, total;
+    bool go_on;
+};
+
+static bool on_recovery(void *arg, uint64_t done, uint64_t total)
+{
+    struct progress *p = arg;
+    assert_true(done >= p->done && done <= total && (!p->total || total == p->total));
+    p->calls++;
+    p->done = done;
+    p->total = total;
+    return p->go_on;
+}
+
+// Who opens a store is told how far it is, and can give up.
+static void a_recovery_can_be_watched_and_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct progress p = {.go_on = false};
+    int64_t first = f->t_ms + STEP_MS;
+    passes(f, 300);
+    tsdb_sync(f->db);
+    close_db(f);
+    struct tsdb_config cfg = {.storage_path = f->dir,
+                              .retention_ms = INT64_C(1) << 40,
+                              .on_recovery = on_recovery,
+                              .arg = &p};
+    GS_AUTO_ERROR struct gs_error *err = tsdb_open(&cfg, &f->db);
+    assert_int_equal(gs_error_code(err), GS_EUNAVAIL);
+    assert_int_equal(p.calls, 1);
+    p = (struct progress){.go_on = true};
+    assert_ok(tsdb_open(&cfg, &f->db));
+    assert_true(p.calls >= 1 && p.done > 0);
+    f->group = tsdb_group_new(f->db);
+    assert_span(f, first, f->t_ms);
+}
+
 // A pass that has begun when its past is dropped goes on.
 static void a_pass_under_way_goes_on(void **state)
 {
@@ -201,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_ahead_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_restart_finds_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pass_under_way_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_recovery_can_be_watched_and_ended, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { MAX_BODY = 10 * 1024 * 1024 }; // of a form, as in Prometheus
+#define TELL_NS (5 * GS_NS_PER_SEC)   // between two lines about the log that is read
 
 struct run {
     uv_loop_t loop;
@@ -32,6 +33,8 @@ struct run {
     struct http_header *flags;
     int64_t flush_deadline_ms;
     bool stopping;
+    uint64_t done_bytes, total_bytes; // of the log, while it is read
+    int64_t told_ns;
 };
 
 // --- addresses ---
@@ -162,6 +165,8 @@ static void stop(struct run *r)
         return;
     }
     r->stopping = true;
+    if (!r->engine) // the log is being read: that ends by itself
+        return;
     engine_stopping(r->engine);
     engine_drain(r->engine, r->flush_deadline_ms, on_drained, r);
 }
@@ -169,7 +174,7 @@ static void stop(struct run *r)
 static void on_signal(uv_signal_t *s, int signum)
 {
     struct run *r = s->data;
-    if (signum == SIGHUP && r->stopping)
+    if (signum == SIGHUP && (r->stopping || !r->engine))
         return;
     if (signum == SIGHUP) {
         gs_info("engine", "SIGHUP: loading the configuration again");
@@ -197,6 +202,49 @@ static void watch_signals(struct run *r)
     }
 }
 
+// --- until the log is read ---
+
+// What Prometheus answers then: it is alive, it is not ready, and nothing else is there yet.
+static void handle_while_reading(void *arg, struct http_exchange *x)
+{
+    const struct run *r = arg;
+    const char *path = http_path(x);
+    size_t n = strlen(r->route_prefix);
+    path = strncmp(path, r->route_prefix, n) == 0 ? path + n : "";
+    unsigned percent = r->total_bytes ? (unsigned)(100 * r->done_bytes / r->total_bytes) : 0;
+    if (gs_streq(path, "/-/healthy")) {
+        http_reply_text(x, 200, "gpuscale engine is Healthy.\n");
+        return;
+    }
+    if (gs_streq(path, "/api/v1/status/walreplay")) {
+        GS_AUTO_FREE char *body =
+            gs_format("{\"status\":\"success\",\"data\":{\"min\":0,\"max\":%llu,\"current\":%llu}}",
+                      (unsigned long long)r->total_bytes, (unsigned long long)r->done_bytes);
+        http_reply(x, 200, "application/json", gs_slice_of(body));
+        return;
+    }
+    http_add_header(x, "X-Prometheus-Stopping", "false");
+    http_add_header(x, "Retry-After", "1");
+    http_reply_text(x, 503, "Service Unavailable: the log of samples is read, %u %% of %llu MiB\n",
+                    percent, (unsigned long long)(r->total_bytes >> 20));
+}
+
+// Requests and signals are served between two parts of the log.
+static bool on_recovery(void *arg, uint64_t done, uint64_t total)
+{
+    struct run *r = arg;
+    int64_t now = gs_mono_ns();
+    r->done_bytes = done;
+    r->total_bytes = total;
+    if (now - r->told_ns >= TELL_NS) {
+        gs_info("engine", "reading the log of samples: %llu of %llu MiB",
+                (unsigned long long)(done >> 20), (unsigned long long)(total >> 20));
+        r->told_ns = now;
+    }
+    uv_run(&r->loop, UV_RUN_NOWAIT);
+    return !r->stopping;
+}
+
 // --- run ---
 
 static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
@@ -211,7 +259,9 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
         .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
                   .max_series = (size_t)f->max_series,
                   .max_bytes = max_bytes,
-                  .storage_path = f->storage_path},
+                  .storage_path = f->storage_path,
+                  .on_recovery = on_recovery,
+                  .arg = r},
         .query = {.lookback_ms = f->lookback_ns / GS_NS_PER_MS,
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
@@ -241,6 +291,11 @@ static struct gs_error *start(struct run *r, const struct engine_flags *f)
         err = read_urls(r, f);
     if (!err)
         err = connect_cluster(r, f->kubeconfig);
+    if (err)
+        return err;
+    web_config_guard(r->web, handle_while_reading, r);
+    r->told_ns = gs_mono_ns();
+    err = start_servers(r, f);
     if (!err)
         err = make_engine(r, f);
     if (err)
@@ -249,7 +304,7 @@ static struct gs_error *start(struct run *r, const struct engine_flags *f)
     if (!f->storage_path)
         gs_info("engine", "samples are kept in memory only; --storage.path keeps them across "
                           "restarts");
-    return start_servers(r, f);
+    return NULL;
 }
 
 // Servers first, so that no request comes to what is gone; then the loop runs out.
@@ -309,7 +364,10 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
+    bool ended = r.stopping && !r.engine; // while the log was read, as it was told to
     finish(&r);
+    if (ended)
+        gs_error_free(GS_TAKE(err));
     return err;
 }
 

@@ -1,0 +1,53 @@
+#!/bin/sh
+# A large log: the engine listens at once, is alive and not ready while it reads the log, ends when it is told to, and
+# has all samples in the end.
+. "$(dirname "$0")/engine_lib.sh"
+
+start replay "$dir/data" || fail "the engine does not start"
+sleep 3 # some samples
+at=$(date +%s.%N)
+wait_for "there are samples" settled "$at"
+known=$(ask 'sum(count_over_time(up[1h]))' "$at")
+written "$dir/data" || fail "the log is not written"
+kill_engine replay
+
+# The same segment under many names: what the others hold is there already, but it has to be read.
+segment=$(ls "$dir"/data/wal/wal-* | head -n 1)
+size=$(stat -c %s "$segment")
+copies=$((300000000 / size + 1))
+i=1
+while [ "$i" -le "$copies" ]; do
+    ln "$segment" "$dir/data/wal/wal-$(printf '%08d' $((i + 1000)))"
+    i=$((i + 1))
+done
+
+# begin LOG: the engine that reads; sets engine and url.
+begin() {
+    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 \
+        --storage.path="$dir/data" >"$dir/$1.log" 2>&1 &
+    engine=$!
+    echo "$engine" >"$dir/replay.pid"
+    wait_for "the engine listens" grep -q 'listening on' "$dir/$1.log"
+    url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$1.log" | head -n 1)
+}
+code() { curl -sS -o "$dir/body" -w '%{http_code}' "$url$1"; }
+
+begin first
+[ "$(code /-/ready)" = 503 ] || fail "it is ready at once: $(cat "$dir/body")"
+grep -q 'Service Unavailable: the log of samples is read, [0-9]* % of [0-9]* MiB' "$dir/body" ||
+    fail "/-/ready says $(cat "$dir/body")"
+[ "$(code /-/healthy)" = 200 ] || fail "/-/healthy says $(cat "$dir/body")"
+[ "$(code '/api/v1/query?query=up')" = 503 ] || fail "a query is answered: $(cat "$dir/body")"
+kill -TERM "$engine"
+wait "$engine" || fail "the engine ended with exit code $? while it read the log"
+grep -q 'is ready' "$dir/first.log" && fail "it read the whole log before it ended"
+
+begin second
+wait_for "the log is read" grep -q 'is ready' "$dir/second.log"
+[ "$(code /-/ready)" = 200 ] || fail "/-/ready says $(cat "$dir/body")"
+found=$(ask 'sum(count_over_time(up[1h]))' "$at")
+[ "$known" = "$found" ] || fail "$known samples before, $found after it"
+kill -TERM "$engine"
+wait "$engine" || fail "the engine ended with exit code $?"
+rm "$dir/replay.pid"
+echo "ok: a log of $((size * copies / 1000000)) MB is read while the engine answers"

@@ -232,12 +232,23 @@ static json_t *make_pod(const json_t *rs, const char *name, const char *prefix)
     return pod;
 }
 
+// A name that no pod has, and none that is under way: each expectation has a key of its own.
+static char *unused_name(struct local_replicasets *r, const char *ns, const char *prefix)
+{
+    for (;;) {
+        char suffix[6];
+        GS_AUTO_FREE char *name = gs_format("%s%s", prefix, random_suffix(suffix));
+        GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+        if (!gs_hmap_get_str(r->expected, key) && !kube_cache_get(r->cluster->pods, ns, name))
+            return GS_TAKE(name);
+    }
+}
+
 static void create_pod(struct local_replicasets *r, struct local_work *w, const json_t *rs)
 {
-    char suffix[6];
     // Names have 63 characters at most when they serve as host names.
     GS_AUTO_FREE char *prefix = gs_format("%.57s-", kube_name(rs));
-    GS_AUTO_FREE char *name = gs_format("%s%s", prefix, random_suffix(suffix));
+    GS_AUTO_FREE char *name = unused_name(r, kube_namespace(rs), prefix);
     GS_AUTO_JSON json_t *pod = make_pod(rs, name, prefix);
     struct expectation *e = expect(r, kube_uid(rs), kube_namespace(rs), name, false);
     local_work_create(w, KUBE_PODS, kube_namespace(rs), pod, answered, e);

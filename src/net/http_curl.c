@@ -6,6 +6,7 @@
 #include "base/cover.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "net/curl_spares.h"
 #include "net/http_client_ops.h"
 #include "net/http_url.h"
@@ -367,6 +368,27 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
     return len;
 }
 
+// libcurl ignores a length that it cannot represent, and then takes the end of the connection for
+// the end of the body.
+static size_t take_header(char *data, size_t size, size_t n, void *arg)
+{
+    static const char name[] = "content-length:";
+    struct curl_op *op = arg;
+    struct gs_slice line = gs_slice_make(data, size * n);
+    if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
+        return line.len;
+    struct gs_slice value =
+        gs_slice_trim(gs_slice_make(data + sizeof(name) - 1, line.len - (sizeof(name) - 1)));
+    uint64_t length;
+    struct gs_error *err = gs_parse_u64(value, INT64_MAX, &length);
+    if (!err)
+        return line.len;
+    gs_error_free(err);
+    gs_error_free(op->failed);
+    op->failed = gs_error_new(GS_EPROTO, "the reply has a Content-Length that is not valid");
+    return 0;
+}
+
 // --- sending ---
 
 static bool is_loopback_url(const char *url)
@@ -521,6 +543,7 @@ static void set_up(struct curl_op *op, const char *method, const char *url, stru
     struct curl_client *c = client_of(op);
     curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl->easy_setopt(op->easy, CURLOPT_HEADERFUNCTION, take_header);
     curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
     if (c->user_agent)
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
@@ -548,6 +571,7 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
     curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
+    curl->easy_setopt(op->easy, CURLOPT_HEADERDATA, op);
     curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, timeout != UINT_MAX ? (long)timeout : 0L);
     op->body_len = spare.body;
     if (!spare.easy)

@@ -253,6 +253,29 @@ static void test_nonsense_is_an_error(void **state)
     end(&f);
 }
 
+// libcurl ignores them, and takes what there is as the body.
+static void test_wrong_length_is_an_error(void **state)
+{
+    static const char *const replies[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4x\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\na 1\n",
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(replies); i++) {
+        struct fixture f;
+        begin(&f, SCRIPTS(SCRIPT(replies[i]), SCRIPT(replies[i])));
+        struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
+        struct result r = {0};
+        get(&f, &call, &r);
+        assert_non_null(r.err);
+        assert_non_null(strstr(gs_error_message(r.err), "Content-Length"));
+        result_finish(&r);
+        end(&f);
+    }
+}
+
 static void test_cut_body_is_an_error(void **state)
 {
     struct fixture f;
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_kept_connection_that_the_peer_closed),
         cmocka_unit_test(test_odd_reply_goes_through_libcurl),
         cmocka_unit_test(test_nonsense_is_an_error),
+        cmocka_unit_test(test_wrong_length_is_an_error),
         cmocka_unit_test(test_cut_body_is_an_error),
         cmocka_unit_test(test_redirect_is_followed),
         cmocka_unit_test(test_headers_go_along_through_libcurl),

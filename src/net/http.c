@@ -315,6 +315,14 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
               gs_arena_strdup(&x->arena, value));
 }
 
+size_t http_reply_headers_len(const struct http_exchange *x)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < x->reply_headers.len; i++)
+        len += strlen(x->reply_headers.items[i].name) + strlen(x->reply_headers.items[i].value);
+    return len;
+}
+
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct gs_slice body)
 {
     if (!answer_once(x))

@@ -65,6 +65,7 @@ struct gs_error *http_decode_segment(struct gs_slice raw, char **ret);
 struct gs_error *http_decode_value(struct gs_slice raw, char **ret);
 
 // Reply headers beside Content-Type and Content-Length; before the reply. Copied.
+size_t http_reply_headers_len(const struct http_exchange *x); // bytes of those added
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_reply(struct http_exchange *x, int status, const char *content_type,
                 struct gs_slice body);

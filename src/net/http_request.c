@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries exchanges over libmicrohttpd. A connection is suspended while its handler or stream has
 // nothing to send, and resumed when it has.
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "net/http_server_private.h"
@@ -8,7 +9,13 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { STREAM_BLOCK = 16 * 1024 };
+enum {
+    STREAM_BLOCK = 16 * 1024,
+    // Both heads lie in the connection's 32 KiB of MHD, and what does not fit there ends the
+    // connection without a reply.
+    MAX_REQUEST_HEAD = 20 * 1024,
+    MAX_REPLY_HEADERS = 8 * 1024,
+};
 
 static struct server_request *request_of(struct http_exchange *x)
 {
@@ -36,14 +43,28 @@ static void resume(struct server_request *r)
 
 // --- what the handler does ---
 
+static void add_reply_headers(struct server_request *r, struct MHD_Response *response)
+{
+    size_t left = MAX_REPLY_HEADERS;
+    for (size_t i = 0; i < r->x.reply_headers.len; i++) {
+        const struct http_pair *h = &r->x.reply_headers.items[i];
+        size_t len = strlen(h->name) + strlen(h->value) + sizeof(": \r\n");
+        if (len > left) {
+            gs_warn("http", "the header %s of a reply is left out: all are larger than %d bytes",
+                    h->name, MAX_REPLY_HEADERS);
+            continue;
+        }
+        left -= len;
+        MHD_add_response_header(response, h->name, h->value);
+    }
+}
+
 static void prepare_response(struct server_request *r, struct MHD_Response *response, int status,
                              const char *content_type)
 {
     if (content_type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-    for (size_t i = 0; i < r->x.reply_headers.len; i++)
-        MHD_add_response_header(response, r->x.reply_headers.items[i].name,
-                                r->x.reply_headers.items[i].value);
+    add_reply_headers(r, response);
     if (r->server->stopping || r->server->draining)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     r->response = response;
@@ -206,6 +227,11 @@ static enum MHD_Result begin(struct server_request *r, const char *method, const
     http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
     http_exchange_set_peer(&r->x, r->on->peer);
     MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_header, &r->x);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (info && info->header_size > MAX_REQUEST_HEAD)
+        return refuse_head(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
+                           "the head of the request is larger than 20 KiB\n");
     const char *fault = server_head_fault(&r->x, version, &status);
     if (fault)
         return refuse_head(r, status, fault);

@@ -43,12 +43,26 @@ static void turn(struct fixture *f)
             assert_true(gs_mono_ns() < end_);                                                      \
     } while (0)
 
+static void reply_large_headers(struct http_exchange *x)
+{
+    GS_AUTO_FREE char *large = gs_alloc(1000001);
+    memset(large, 'x', 1000000);
+    http_add_header(x, "Too-Large", large);
+    large[2000] = '\0';
+    for (int i = 0; i < 10; i++)
+        http_add_header(x, "Some", large);
+    http_add_header(x, "Last", "small");
+    http_reply_text(x, 200, "served\n");
+}
+
 static void handle(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     f->handled++;
     if (strcmp(http_path(x), "/hold") == 0)
         f->held[f->n_held++] = x;
+    else if (strcmp(http_path(x), "/large") == 0)
+        reply_large_headers(x);
     else
         http_reply_text(x, 200, "served %s\n", http_path(x));
 }
@@ -378,6 +392,42 @@ static void test_half_closed_peer_gets_its_reply(void **state)
 
 // --- heads ---
 
+// What does not fit into the memory of a connection would end it without a reply.
+static void test_large_headers_of_replies_are_left_out(void **state)
+{
+    (void)state;
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    GS_AUTO_BUF struct gs_buf got = {0};
+    GS_AUTO_FREE char *padding = gs_alloc(18001);
+    memset(padding, 'p', 18000);
+    GS_AUTO_FREE char *text =
+        gs_format("GET /large HTTP/1.1\r\nHost: x\r\nPadding: %s\r\n\r\n", padding);
+    int fd = dial(f);
+    assert_true(say(fd, text));
+    wait_until(f, has(fd, &got, "served\n"));
+    assert_null(strstr(got.data, "Too-Large"));
+    assert_non_null(strstr(got.data, "Some: xxx"));
+    assert_non_null(strstr(got.data, "Last: small"));
+    close(fd);
+    teardown(f);
+}
+
+static void test_large_heads(void **state)
+{
+    (void)state;
+    GS_AUTO_FREE char *padding = gs_alloc(100001);
+    memset(padding, 'p', 100000);
+    for (int size = 1000; size <= 100000; size += 3000) {
+        struct fixture *f = setup(false, (struct http_server_config){0});
+        GS_AUTO_FREE char *text =
+            gs_format("GET / HTTP/1.1\r\nHost: x\r\nA: %.*s\r\n\r\n", size, padding);
+        int status = request(f, text);
+        assert_true(size < 20000 ? status == 200
+                                 : status == 431 || (size > 30000 && status == 413));
+        teardown(f);
+    }
+}
+
 static void test_forbidden_heads(void **state)
 {
     (void)state;
@@ -432,6 +482,8 @@ int main(void)
         cmocka_unit_test(test_handlers_have_no_time_limit),
         cmocka_unit_test(test_probes_are_answered_when_all_are_busy),
         cmocka_unit_test(test_half_closed_peer_gets_its_reply),
+        cmocka_unit_test(test_large_headers_of_replies_are_left_out),
+        cmocka_unit_test(test_large_heads),
         cmocka_unit_test(test_forbidden_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

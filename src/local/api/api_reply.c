@@ -154,6 +154,19 @@ json_t *api_error_status(struct gs_error *err)
                                callers_fault ? "BadRequest" : "InternalError", text, NULL);
 }
 
+enum { MAX_WARNING = 256, MAX_WARNINGS = 4096 }; // bytes
+
+// As the API server: a text that names what a client sent may be as long as that.
+static void shorten(char *text)
+{
+    size_t len = MAX_WARNING;
+    if (strlen(text) <= MAX_WARNING)
+        return;
+    while (((unsigned char)text[len] & 0xc0) == 0x80) // not within a character
+        len--;
+    text[len] = '\0';
+}
+
 void api_warning(const struct api_request *r, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf value = {0};
@@ -162,6 +175,7 @@ void api_warning(const struct api_request *r, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
+    shorten(text);
     gs_buf_add_str(&value, "299 - \"");
     for (const char *c = text; *c; c++) {
         if (*c == '"' || *c == '\\')
@@ -169,5 +183,6 @@ void api_warning(const struct api_request *r, const char *fmt, ...)
         gs_buf_add_char(&value, (char)((unsigned char)*c < 0x20 ? ' ' : *c));
     }
     gs_buf_add_char(&value, '"');
-    http_add_header(r->x, "Warning", value.data);
+    if (http_reply_headers_len(r->x) + value.len <= MAX_WARNINGS)
+        http_add_header(r->x, "Warning", value.data);
 }

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 128 };
+enum { MAX_CONNECTIONS = 128, CLOSING = 64 }; // the second: until closed ones are gone
 
 struct server_listener {
     union {
@@ -95,12 +95,26 @@ struct server_conn *grpc_server_detached_conn(struct grpc_server *s)
     return c;
 }
 
+// The oldest connection without a call.
+static void make_room(struct grpc_server *s)
+{
+    struct server_conn *c, *victim = NULL;
+    if (s->n_conns < MAX_CONNECTIONS)
+        return;
+    LIST_FOREACH(c, &s->conns, all)
+    if (!c->base.closing && LIST_EMPTY(&c->calls))
+        victim = c; // the newest is the first
+    if (victim)
+        grpc_conn_close(&victim->base, "closed for a new connection");
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct server_listener *l = stream->data;
     struct grpc_server *s = l->server;
     if (status < 0)
         return;
+    make_room(s);
     struct server_conn *c = add_conn(s, false);
     if (l->path)
         uv_pipe_init(s->loop, &c->base.io.pipe, 0);
@@ -110,7 +124,7 @@ static void on_connection(uv_stream_t *stream, int status)
     int rc = uv_accept(stream, &c->base.io.stream);
     if (rc < 0)
         grpc_conn_close(&c->base, uv_strerror(rc));
-    else if (s->n_conns > MAX_CONNECTIONS)
+    else if (s->n_conns > MAX_CONNECTIONS + CLOSING)
         grpc_conn_close(&c->base, "too many connections");
     else
         start_conn(c);

@@ -216,14 +216,14 @@ static uint16_t port_of(int fd)
 
 // --- start and stop ---
 
-// Half of the files that the process may open, so that other servers and clients have some left.
+// A quarter of the files that the process may open, so that other servers and clients have some.
 static unsigned within_file_limit(unsigned connections)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
         return connections;
-    rlim_t half = files.rlim_cur / 2;
-    rlim_t most = half > 2 * SERVER_SURPLUS ? half - SERVER_SURPLUS : SERVER_SURPLUS;
+    rlim_t quarter = files.rlim_cur / 4;
+    rlim_t most = quarter > 2 * SERVER_SURPLUS ? quarter - SERVER_SURPLUS : SERVER_SURPLUS;
     return connections < most ? connections : (unsigned)most;
 }
 

@@ -5,9 +5,9 @@
 need curl python3
 here=$(dirname "$0")
 start_up --gpus 1xTesla-T4
-api=$(sed -n 's#.*server: https://127.0.0.1:\([0-9]*\).*#\1#p' "$KUBECONFIG")
+api=$(sed -n 's#.*https://127.0.0.1:\([0-9]*\).*#\1#p' "$KUBECONFIG" | head -n 1)
 
-# after LOG PATTERN: the port in the line with it.
+# port_in LOG PATTERN: the port that follows it.
 port_in() { sed -n "s#.*$2:\([0-9]*\).*#\1#p" "$dir/$1.log" | head -n 1; }
 has_port() { [ -n "$(port_in "$1" "$2")" ]; }
 

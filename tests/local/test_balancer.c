@@ -351,6 +351,25 @@ static void connections_are_limited(void **state)
     finish(&f, c, 3);
 }
 
+static void the_most_silent_connection_makes_room(void **state)
+{
+    struct fixture f;
+    struct peer c[3];
+    struct balancer_config cfg = {.max_connections = 2, .idle_ms = WAIT_MS, .evict_ms = 1};
+    setup(&f, &cfg);
+    balancer_pool_set(f.pool, f.to, 2);
+    client_start(&f.loop, &c[0], f.port);
+    loop_until(&f.loop, c[0].got.len == 1);
+    client_start(&f.loop, &c[1], f.port);
+    loop_until(&f.loop, c[1].got.len == 1);
+    loop_for_ms(&f.loop, 10);
+    client_start(&f.loop, &c[2], f.port);
+    loop_until(&f.loop, c[2].got.len == 1 && c[0].eof);
+    assert_false(c[1].eof);
+    assert_int_equal(balancer_connections(f.balancer), 2);
+    finish(&f, c, 3);
+}
+
 static void idle_connections_end(void **state)
 {
     struct fixture f;
@@ -390,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_stops_the_writer),
         cmocka_unit_test(much_data_both_ways),
         cmocka_unit_test(connections_are_limited),
+        cmocka_unit_test(the_most_silent_connection_makes_room),
         cmocka_unit_test(idle_connections_end),
         cmocka_unit_test(a_busy_port_is_an_error_that_names_it),
     };

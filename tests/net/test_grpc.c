@@ -286,6 +286,31 @@ static void test_unary(void **state)
     teardown(f);
 }
 
+static void test_silent_peers_make_room(void **state)
+{
+    struct fixture *f = setup();
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fds[300];
+    char bytes[256];
+    (void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->path);
+    for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&sa, sizeof(sa)), 0);
+        run_ms(f, 1);
+    }
+    struct result *r = call(f, "/t.T/Echo", GS_SLICE("hello"));
+    assert_int_equal(r->status, GRPC_OK);
+    drop(r);
+    ssize_t n;
+    do // the oldest: settings, then the end
+        n = recv(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT);
+    while (n > 0);
+    assert_int_equal(n, 0);
+    for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    teardown(f);
+}
+
 static void test_large_messages(void **state)
 {
     struct fixture *f = setup();
@@ -845,14 +870,23 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary),          cmocka_unit_test(test_large_messages),
-        cmocka_unit_test(test_streaming),      cmocka_unit_test(test_slow_stream_reader_is_cut),
-        cmocka_unit_test(test_deadline),       cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_reconnect),      cmocka_unit_test(test_server_freed_by_its_handler),
-        cmocka_unit_test(test_many_calls),     cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_socket_file),    cmocka_unit_test(test_broken_requests),
-        cmocka_unit_test(test_broken_frames),  cmocka_unit_test(test_server_deadline),
-        cmocka_unit_test(test_broken_replies), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_unary),
+        cmocka_unit_test(test_silent_peers_make_room),
+        cmocka_unit_test(test_large_messages),
+        cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_slow_stream_reader_is_cut),
+        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_reconnect),
+        cmocka_unit_test(test_server_freed_by_its_handler),
+        cmocka_unit_test(test_many_calls),
+        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_socket_file),
+        cmocka_unit_test(test_broken_requests),
+        cmocka_unit_test(test_broken_frames),
+        cmocka_unit_test(test_server_deadline),
+        cmocka_unit_test(test_broken_replies),
+        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

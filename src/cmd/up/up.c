@@ -426,6 +426,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         err = up_datadir_prepare(u.o->data_dir, u.o->stop, u.o->reset, &data_dir, &lock);
     if (err || !data_dir)
         return err;
+    gs_raise_file_limit(); // as container runtimes do for their containers
     uv_loop_init(&u.loop);
     uv_timer_init(&u.loop, &u.tick);
     uv_signal_init(&u.loop, &u.sigint);

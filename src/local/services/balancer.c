@@ -13,12 +13,14 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
-#define QUEUE_HIGH   (256u * 1024)
-#define QUEUE_LOW    (64u * 1024)
-#define READ_SIZE    (64u * 1024)
-#define ATTEMPTS_MAX 8
-#define LISTEN_QUEUE 1024
+#define QUEUE_HIGH          (256u * 1024)
+#define QUEUE_LOW           (64u * 1024)
+#define READ_SIZE           (64u * 1024)
+#define ATTEMPTS_MAX        8
+#define LISTEN_QUEUE        1024
+#define DEFAULT_CONNECTIONS ((size_t)4096)
 
 struct endpoint {
     struct balancer_address address;
@@ -71,6 +73,15 @@ struct balancer {
     char read_buffer[READ_SIZE]; // used within one read callback only
 };
 
+// Each has two sockets.
+static size_t default_connections(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / 8 > DEFAULT_CONNECTIONS)
+        return DEFAULT_CONNECTIONS;
+    return files.rlim_cur / 8 ? (size_t)files.rlim_cur / 8 : 1;
+}
+
 struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg)
 {
     struct balancer *b = gs_alloc(sizeof(*b));
@@ -78,7 +89,9 @@ struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg
     if (cfg)
         b->cfg = *cfg;
     if (!b->cfg.max_connections)
-        b->cfg.max_connections = 4096;
+        b->cfg.max_connections = default_connections();
+    if (!b->cfg.evict_ms)
+        b->cfg.evict_ms = 10 * 1000;
     if (!b->cfg.idle_ms)
         b->cfg.idle_ms = 10 * 60 * 1000;
     if (!b->cfg.connect_ms)
@@ -449,15 +462,30 @@ static void connect_next(struct connection *c)
 
 // --- listening ---
 
+static void make_room(struct balancer *b)
+{
+    struct connection *victim = NULL;
+    int64_t before = gs_mono_ns() - b->cfg.evict_ms * GS_NS_PER_MS;
+    if (b->n_connections < b->cfg.max_connections)
+        return;
+    for (struct connection *c = b->connections; c; c = c->next)
+        if (c->last_ns <= before && (!victim || c->last_ns <= victim->last_ns))
+            victim = c;
+    if (victim)
+        connection_close(victim);
+}
+
 static void accepted(uv_stream_t *listener, int status)
 {
     if (status < 0)
         return;
     struct balancer_listener *l = GS_CONTAINER_OF(listener, struct balancer_listener, tcp);
     struct balancer *b = l->pool->balancer;
+    make_room(b);
     struct connection *c = gs_alloc(sizeof(*c));
     c->balancer = b;
     c->pool = l->pool;
+    c->last_ns = gs_mono_ns();
     c->next = b->connections;
     if (c->next)
         c->next->prev = c;

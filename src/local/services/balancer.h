@@ -15,9 +15,13 @@ struct balancer_pool;
 struct balancer_listener;
 
 struct balancer_config {
-    size_t max_connections; // 0: 4096
-    unsigned idle_ms;       // a connection without a byte for so long is cut; 0: 10 minutes
-    unsigned connect_ms;    // 0: 5 s
+    // 0: 4096, and as many as an eighth of the files that the process may open. At the limit the
+    // one that has been silent longest is cut for a new one, if that is for evict_ms (0: 10 s) or
+    // more.
+    size_t max_connections;
+    unsigned evict_ms;
+    unsigned idle_ms;    // a connection without a byte for so long is cut; 0: 10 minutes
+    unsigned connect_ms; // 0: 5 s
 };
 
 struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg);

@@ -6,6 +6,8 @@
 #include "base/slice.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,13 +61,22 @@ static bool is_gpu(const char *devices, const char *name)
     return gs_starts(text, "0x03");
 }
 
+// NVIDIA's library makes the device node also where no driver is loaded, if it runs as root, so the
+// node alone proves nothing.
+static bool has_driver(const char *node)
+{
+    int fd = open(node, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0 || (errno != ENOENT && errno != ENXIO && errno != ENODEV);
+}
+
 bool machine_may_have_gpu(const char *sys)
 {
     // WSL2 and Tegra boards have theirs elsewhere than on the PCI bus.
-    static const char *const others[] = {"/dev/nvidiactl", "/dev/dxg", "/etc/nv_tegra_release"};
-    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++)
-        if (access(others[i], F_OK) == 0)
-            return true;
+    if (has_driver("/dev/nvidiactl") || has_driver("/dev/dxg") ||
+        access("/etc/nv_tegra_release", F_OK) == 0)
+        return true;
     GS_AUTO_FREE char *devices = gs_format("%s/bus/pci/devices", sys ? sys : "/sys");
     DIR *dir = opendir(devices);
     if (!dir) // nobody knows

@@ -1,13 +1,21 @@
 #!/bin/sh
 # The compiler's and the linker's protections are in the programs, and the systemd units are valid and closed.
 . "$(dirname "$0")/lib.sh"
-need readelf
+need readelf objdump
 commands=$build/compile_commands.json
 
 # Programs of other builds (sanitizers, debug) have protections of their own.
 if grep -q -e '-fsanitize=' "$commands" || ! grep -q -e ' -O[123s]' "$commands"; then
     echo "no optimized build: only the units are checked"
 else
+    grep -q -e '-D_FORTIFY_SOURCE=3' "$commands" || fail "not compiled with _FORTIFY_SOURCE=3"
+    case $(uname -m) in
+    x86_64)
+        grep -q -e '-fcf-protection' "$commands" || fail "not compiled with -fcf-protection"
+        [ "$(objdump -d "$intent_api" | grep -c endbr64)" -gt 50 ] || fail "functions do not begin with endbr64"
+        ;;
+    esac
+    grep -q -e '-fstack-clash-protection' "$commands" || fail "not compiled with -fstack-clash-protection"
     for file in "$gpuscale" "$intent_api" "$build/src/nvmlsim/libgpuscale-nvmlsim.so" "$build/src/local/libgpuscale-podnet.so"; do
         readelf -hW "$file" | grep -q 'Type:.*DYN' || fail "$file: not position independent"
         readelf -lW "$file" | grep -q GNU_RELRO || fail "$file: no RELRO"

@@ -61,7 +61,7 @@ static bool is_stuck(const struct exporter *e, int64_t now)
     int64_t since = sampler_busy_since_ns(e->sampler);
     size_t hung = count_hung(e);
     return (since && now - since > e->cfg.stuck_after_ns) ||
-           (hung && hung == e->sample->gpus->n_devices);
+           (e->sample && hung && hung == e->sample->gpus->n_devices);
 }
 
 // What is older is left out: repeating it would look like a measurement.

@@ -297,7 +297,7 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
             add_ref(ret, list->refs[k]);
         lists++;
     }
-    if (lists > 1)
+    if (lists > 1 && ret->len)
         qsort(ret->items, ret->len, sizeof(*ret->items), compare_refs);
 }
 

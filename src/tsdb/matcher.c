@@ -122,11 +122,57 @@ static void choose_form(struct tsdb_regex *r, struct gs_slice pattern)
         (void)take_affixes(r, pattern);
 }
 
+// Bytes of "{2}", "{2,}" or "{2,3}" at the beginning; 0: it is none of them.
+static size_t repeat_len(struct gs_slice s)
+{
+    static const char digits[] = "0123456789";
+    size_t i = 1;
+    while (i < s.len && memchr(digits, s.data[i], 10))
+        i++;
+    if (i == 1)
+        return 0;
+    if (i < s.len && s.data[i] == ',')
+        for (i++; i < s.len && memchr(digits, s.data[i], 10);)
+            i++;
+    return i < s.len && s.data[i] == '}' ? i + 1 : 0;
+}
+
+// Bytes of an escape at the beginning, with the braces that may follow it: "\\p{Greek}". What is
+// between "\\Q" and "\\E" is one.
+static size_t escape_len(struct gs_slice s)
+{
+    if (s.len < 2)
+        return s.len;
+    if (s.data[1] == 'Q') {
+        const char *end = memmem(s.data, s.len, "\\E", 2);
+        return end ? (size_t)(end - s.data) + 2 : s.len;
+    }
+    if (s.len < 3 || s.data[2] != '{' || !strchr("pPxoNgk", s.data[1]))
+        return 2;
+    const char *end = memchr(s.data, '}', s.len);
+    return end ? (size_t)(end - s.data) + 1 : 2;
+}
+
+void tsdb_regex_text(struct gs_slice pattern, struct gs_buf *out)
+{
+    while (pattern.len) {
+        size_t n = 1;
+        if (*pattern.data == '\\')
+            n = escape_len(pattern);
+        else if (*pattern.data == '{' && !(n = repeat_len(pattern))) {
+            gs_buf_add_char(out, '\\');
+            n = 1;
+        }
+        gs_buf_add(out, pattern.data, n);
+        pattern = gs_slice_make(pattern.data + n, pattern.len - n);
+    }
+}
+
 static struct gs_error *compile(struct tsdb_regex *r, struct gs_slice pattern)
 {
     GS_AUTO_BUF struct gs_buf anchored = {0};
     gs_buf_add_str(&anchored, "^(?s:");
-    gs_buf_add_slice(&anchored, pattern);
+    tsdb_regex_text(pattern, &anchored);
     gs_buf_add_str(&anchored, ")$");
     int code;
     PCRE2_SIZE offset;

@@ -2,6 +2,7 @@
 #include "adapter/config/regex.h"
 
 #include "base/mem.h"
+#include "tsdb/matcher.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -21,14 +22,16 @@ struct gs_error *adapter_regex_new(struct gs_slice pattern, struct adapter_regex
     PCRE2_SIZE at = 0;
     if (pattern.len > MAX_PATTERN)
         return gs_error_new(GS_ELIMIT, "a regular expression of more than %d bytes", MAX_PATTERN);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    tsdb_regex_text(pattern, &text);
     pcre2_code *re =
-        pcre2_compile((PCRE2_SPTR)pattern.data, pattern.len,
+        pcre2_compile((PCRE2_SPTR)(text.len ? text.data : ""), text.len,
                       PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
     if (!re) {
-        PCRE2_UCHAR text[160] = "";
-        pcre2_get_error_message(code, text, sizeof(text));
+        PCRE2_UCHAR why[160] = "";
+        pcre2_get_error_message(code, why, sizeof(why));
         return gs_error_new(GS_EINVAL, "regular expression `" GS_SLICE_FMT "`: %s at byte %zu",
-                            GS_SLICE_ARG(pattern), (const char *)text, (size_t)at);
+                            GS_SLICE_ARG(pattern), (const char *)why, (size_t)at);
     }
     struct adapter_regex *r = gs_alloc(sizeof(*r));
     r->code = re;

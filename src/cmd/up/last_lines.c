@@ -57,7 +57,7 @@ static char *visible(struct gs_slice line)
         n--;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)line.data[i];
-        gs_buf_add_char(&out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
+        gs_buf_add_char(&out, (char)(c < 0x20 || c == 0x7f ? ' ' : c));
     }
     if (gs_utf8_valid_prefix(gs_buf_slice(&out)) != out.len)
         for (size_t i = 0; i < out.len; i++)

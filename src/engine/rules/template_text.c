@@ -3,6 +3,7 @@
 
 #include "engine/rules/parse.h"
 #include "engine/rules/template_value.h"
+#include "tsdb/matcher.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -269,7 +270,9 @@ static struct gs_error *regex_init(struct regex *r, struct gs_slice pattern)
 {
     int rc;
     PCRE2_SIZE at;
-    r->code = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.len,
+    GS_AUTO_BUF struct gs_buf portable = {0};
+    tsdb_regex_text(pattern, &portable);
+    r->code = pcre2_compile((PCRE2_SPTR)(portable.len ? portable.data : ""), portable.len,
                             PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &rc, &at,
                             NULL);
     if (!r->code) {

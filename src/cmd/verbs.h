@@ -21,7 +21,7 @@ extern const struct gs_verb verb_version;
 
 // "gpuscale 0.1.0"
 void cmd_print_version(FILE *out);
-// Writes j in the format that --output asks for: "json", "yaml". GS_EINVAL: another one; `text`
-// names the format that the caller prints itself.
+// --output: `text` names the format that the caller prints itself ("table"); json and yaml are
+// printed by cmd_print_json(). GS_EINVAL: another format.
 struct gs_error *cmd_check_output(const char *output, const char *text);
 void cmd_print_json(const char *output, const json_t *j, FILE *out);

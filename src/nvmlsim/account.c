@@ -70,7 +70,7 @@ void account_sum_gpu(const struct shm_gpu *g, unsigned n_mig, uint32_t first, ui
 {
     struct account_sum total = {0};
     for (unsigned i = 0; i <= n_mig; i++) {
-        struct account_sum sum;
+        struct account_sum sum = {0};
         account_sum(g->timelines[i].ring, first, end, &sum);
         total.span_ns = sum.span_ns;
         total.busy_ns += sum.busy_ns;

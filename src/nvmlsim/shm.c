@@ -158,7 +158,7 @@ static struct gs_error *lock_shared(const char *name, int fd)
 }
 
 // The owner can change everything in the segment, also while it is read. Root uses that of another
-// user only when it is told whose.
+// user only if that user is named.
 static struct gs_error *check_owner(const char *name, const struct stat *st)
 {
     const char *named = getenv(SIM_UID_ENV);

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
+
 struct tsdb_group *tsdb_group_new(struct tsdb *db)
 {
     struct tsdb_group *g = gs_alloc(sizeof(*g));
@@ -48,6 +50,7 @@ static void settle(struct tsdb_group *g, uint32_t slot)
     double values[GROUP_ROWS];
     if (!g->held)
         return;
+    assert(g->times); // a row is held from push_time() on
     size_t first = g->times->n - g->held;
     for (size_t i = 0; i < g->held; i++)
         values[i] = g->rows[(first + i) % GROUP_ROWS][slot];

@@ -5,6 +5,8 @@
 #include "tsdb/block_read.h"
 #include "tsdb/block_write.h"
 
+#include <assert.h>
+
 #define MAX_STEP 255u
 
 // --- writing ---
@@ -221,6 +223,7 @@ static void read_block(const struct sealed *b, int64_t mint, int64_t maxt, struc
         return;
     size_t n = until - from;
     make_room_for(ret, n);
+    assert(ret->t && ret->v);
     memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
     block_read(b->data, from, until, ret->v + ret->n, NULL);
     ret->n += b->samples == b->n ? n : drop_absents(ret->t + ret->n, ret->v + ret->n, n);

@@ -40,7 +40,7 @@ wait_for "the autoscaler acts" sh -c "kubectl get hpa web -o json | jq -e '.stat
 [ "$minor" -ge 37 ] || [ -z "$(kubectl get hpa web -o 'jsonpath={.status.observedGeneration}')" ] || fail "the autoscaler is of another version than /version"
 
 # A second one.
-refused "a second gpuscale up" "in use by another gpuscale up (process $first); end that one with \"gpuscale up --stop --data-dir $data\"" up --api-port 0
+refused "a second gpuscale up" "in use by another gpuscale up (process $first); end that one with \"gpuscale up --stop --data-dir '$data'\"" up --api-port 0
 kill -0 "$first" || fail "the first one ended"
 
 up --stop | grep -qx "Stopped gpuscale up on $data" || fail "--stop says something else"

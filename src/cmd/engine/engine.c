@@ -364,7 +364,7 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
-    bool ended = r.stopping && !r.engine; // while the log was read, as it was told to
+    bool ended = r.stopping && !r.engine; // by a signal while the log was read
     finish(&r);
     if (ended)
         gs_error_free(GS_TAKE(err));

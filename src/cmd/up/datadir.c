@@ -173,7 +173,7 @@ static struct gs_error *in_use(const char *dir)
     GS_AUTO_FREE char *who = pid ? gs_format(" (process %d)", (int)pid) : gs_strdup("");
     return gs_error_new(GS_EEXIST,
                         "%s is in use by another gpuscale up%s; end that one with \"gpuscale up "
-                        "--stop --data-dir %s\", or choose another folder with --data-dir",
+                        "--stop --data-dir '%s'\", or choose another folder with --data-dir",
                         dir, who, dir);
 }
 

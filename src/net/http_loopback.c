@@ -9,8 +9,10 @@
 #include <sys/queue.h>
 
 // A turn that lasts longer leaves the rest to the next one, so that the sockets of the same loop
-// are served in between, however many requests wait here.
+// are served in between, however many requests wait here. A few are always begun: a handler that
+// lets long requests wait by itself must see the short ones after them.
 #define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
+#define TURN_FEW      8
 
 struct loopback_op;
 TAILQ_HEAD(loopback_list, loopback_op);
@@ -234,11 +236,12 @@ static void run_turn(uv_idle_t *t)
     int64_t end_ns = gs_mono_ns() + TURN_LIMIT_NS;
     c->turn_number++;
     struct loopback_op *op;
+    size_t n = 0;
     while ((op = TAILQ_FIRST(&c->ready)) && op->queued_in < c->turn_number) {
         TAILQ_REMOVE(&c->ready, op, queue);
         op->queued = false;
         deliver(op);
-        if (gs_mono_ns() > end_ns)
+        if (++n >= TURN_FEW && gs_mono_ns() > end_ns)
             break;
     }
     if (TAILQ_EMPTY(&c->ready) && !c->closed)

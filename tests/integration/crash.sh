@@ -25,7 +25,7 @@ wait_for "two pods are ready" pods_ready crash-test 2
 
 restarts() { kubectl get pods -o json | jq -e "[.items[].status.containerStatuses[].restartCount] | add >= $1"; }
 samples() {
-    kubectl get --raw '/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_MEM_USED' | jq -e ".items | length == $1"
+    kubectl get --raw '/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_MEM_USED' | jq -es "length == 1 and (.[0].items | length == $1)"
 }
 wait_for "both pods' GPU memory is served" samples 2
 

@@ -101,7 +101,7 @@ END
 }
 
 walk() {
-    has "version" "v1\.32\.0\+gpuscale" $k version
+    has "version" "v1\.36\.0\+gpuscale" $k version
     has "namespaces" "^default +Active" $k get ns
     has "api-resources" "^horizontalpodautoscalers +hpa +autoscaling(/v2)? +true" $k api-resources
     has "api-versions" "^autoscaling/v2beta2$" $k api-versions

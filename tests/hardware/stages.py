@@ -327,7 +327,9 @@ def _of_pod(url):
 
 
 def _hpa(data):
-    status, text, _ = sources.command(["kubectl", "--kubeconfig", os.path.join(data, "kubeconfig"),
+    # Its cache would otherwise stay in the user's home.
+    status, text, _ = sources.command(["kubectl", "--cache-dir", os.path.join(data, "kubectl"),
+                                       "--kubeconfig", os.path.join(data, "kubeconfig"),
                                        "get", "hpa", "intent-api", "-o", "json"])
     if status:
         return None

@@ -93,7 +93,8 @@ void up_gpus_collect(const struct tsdb *db, int64_t now_ms, struct up_gpus *ret)
         ret->metric = metrics[i];
         tsdb_each_latest(db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, ret);
     }
-    qsort(ret->items, ret->len, sizeof(ret->items[0]), by_index);
+    if (ret->len)
+        qsort(ret->items, ret->len, sizeof(ret->items[0]), by_index);
 }
 
 void up_gpus_finish(struct up_gpus *gpus)

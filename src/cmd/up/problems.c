@@ -234,7 +234,8 @@ void up_problems_update(struct up_problems *p, int64_t now_ms)
     pos = 0;
     for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
         add_pod(p, pod, now_ms);
-    qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
+    if (p->len)
+        qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
     for (size_t i = 0; i < p->len; i++) {
         name_it(&p->items[i]);
         log_new(p, &p->items[i], now_ms);

@@ -9,7 +9,7 @@ with_ports() {
     sed -e "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g" -e "s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g" \
         -e "s/127\.0\.0\.1:6443/127.0.0.1:$api_port/g" -e "s#~/\.local/share/gpuscale#$dir/data#g" \
         -e "s# build/\\([^ ]*\\)# '$build/\\1'#g" -e "s#/gpuscale-sim-1000#$GPUSCALE_SIM#g" \
-        -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g"
+        -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g" -e "s# proposed\.yaml# $dir/files/proposed.yaml#g"
 }
 other_port=$(free_port)
 . "$(dirname "$0")/docs_lib.sh"

@@ -2,16 +2,20 @@
 # The examples of the documentation, all in one `gpuscale up` with the demo's service. Those of the
 # metrics engine: docs_engine.sh. The DaemonSet is validated too.
 . "$(dirname "$0")/lib.sh"
-need kubectl curl jq cc
+need kubectl curl jq cc nm
 cd "$source"
 # The pages use the usual ports and folders; here they may be others.
 with_ports() {
     sed -e "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g" -e "s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g" \
         -e "s/127\.0\.0\.1:6443/127.0.0.1:$api_port/g" -e "s#~/\.local/share/gpuscale#$dir/data#g" \
         -e "s# build/\\([^ ]*\\)# '$build/\\1'#g" -e "s#/gpuscale-sim-1000#$GPUSCALE_SIM#g" \
-        -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g" -e "s# proposed\.yaml# $dir/files/proposed.yaml#g"
+        -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g" -e "s# proposed\.yaml# $dir/files/proposed.yaml#g" \
+        -e "s#^cc #cc $sanitize #"
 }
 other_port=$(free_port)
+# What is linked with libraries that a sanitizer was built into needs it, too.
+sanitize=
+! nm "$build/src/libbase.a" | grep -q __asan_init || sanitize="-fsanitize=address,undefined"
 . "$(dirname "$0")/docs_lib.sh"
 
 for page in README.md docs/*.md; do

@@ -81,8 +81,8 @@ static void finish(struct fixture *f)
     free(f->config);
 }
 
-// All samples of the series with this name.
-static size_t samples(const struct fixture *f, const char *name)
+// Samples up to t_ms of the series with this name.
+static size_t samples_until(const struct fixture *f, const char *name, int64_t t_ms)
 {
     const struct tsdb *db = engine_tsdb(f->engine);
     const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
@@ -91,12 +91,17 @@ static size_t samples(const struct fixture *f, const char *name)
     size_t n = 0;
     assert_ok(tsdb_find(db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
     for (size_t i = 0; i < refs.len; i++) {
-        tsdb_read(db, refs.items[i], INT64_MIN, INT64_MAX, &s);
+        tsdb_read(db, refs.items[i], INT64_MIN, t_ms, &s);
         n += s.n;
     }
     tsdb_refs_finish(&refs);
     tsdb_samples_finish(&s);
     return n;
+}
+
+static size_t samples(const struct fixture *f, const char *name)
+{
+    return samples_until(f, name, INT64_MAX);
 }
 
 // The newest value of the series with this name at the clock's time.
@@ -194,24 +199,6 @@ static void a_long_way_back_and_on_from_there(void **state)
     loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
     finish(&f);
     (void)state;
-}
-
-// Samples up to t_ms of the series with this name.
-static size_t samples_until(const struct fixture *f, const char *name, int64_t t_ms)
-{
-    const struct tsdb *db = engine_tsdb(f->engine);
-    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
-    struct tsdb_refs refs = {0};
-    struct tsdb_samples s = {0};
-    size_t n = 0;
-    assert_ok(tsdb_find(db, &m, 1, INT64_MIN, INT64_MAX, 0, &refs));
-    for (size_t i = 0; i < refs.len; i++) {
-        tsdb_read(db, refs.items[i], INT64_MIN, t_ms, &s);
-        n += s.n;
-    }
-    tsdb_refs_finish(&refs);
-    tsdb_samples_finish(&s);
-    return n;
 }
 
 static bool fires(const struct fixture *f)
